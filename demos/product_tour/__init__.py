@@ -1,0 +1,1 @@
+"""The product tour: a page that streams a narrated tour of a catalogue."""

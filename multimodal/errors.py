@@ -1,0 +1,95 @@
+"""Every error this package raises on purpose.
+
+    MultiModalError
+    |-- UsageError           you: a wrong argument, a call out of order, a missing extra
+    |-- RemoteProtocolError  the peer: a message that breaks the protocol
+    |-- PipeError            the source: a text or image pipe failed (`retryable`)
+    |-- TransportError       the road between server and viewer
+    |   |-- ChannelClosedOK      closed on purpose, by either side
+    |   |-- ChannelClosedError   lost
+    |   |-- SendTimeout          the peer took nothing for too long
+    |   `-- MessageTooLarge      above what the channel carries
+    `-- SyncError            the sequence of events broke a rule of the contract
+        `-- DriftError           a picture and its words came apart (also an AssertionError)
+
+`asyncio.CancelledError` is never wrapped in any of them.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ChannelClosedError",
+    "ChannelClosedOK",
+    "DriftError",
+    "MessageTooLarge",
+    "MultiModalError",
+    "PipeError",
+    "RemoteProtocolError",
+    "SendTimeout",
+    "SyncError",
+    "TransportError",
+    "UsageError",
+]
+
+
+class MultiModalError(Exception):
+    """The root of the tree: catch it to catch everything that this package raises on purpose."""
+
+
+class UsageError(MultiModalError):
+    """A wrong argument or a call out of order; the message says what, where and what to do."""
+
+
+class RemoteProtocolError(MultiModalError):
+    """The peer sent something that the protocol does not allow."""
+
+
+class PipeError(MultiModalError):
+    """A text or image pipe failed.
+
+    Args:
+        message: what failed, where, and what to do.
+        retryable: whether the same call may succeed later (a busy server, not a missing file).
+    """
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class TransportError(MultiModalError):
+    """The road between the server and a viewer failed."""
+
+
+class ChannelClosedOK(TransportError):  # noqa: N818 - a clean close is not an error to its reader
+    """The channel was closed on purpose, by either side."""
+
+
+class ChannelClosedError(TransportError):
+    """The channel was lost."""
+
+
+class SendTimeout(TransportError):  # noqa: N818 - the field's word
+    """The peer took nothing for longer than the named limit."""
+
+
+class MessageTooLarge(TransportError):  # noqa: N818 - the field's word
+    """A message is larger than the channel carries.
+
+    Args:
+        size_bytes: the size of the message.
+        limit_bytes: the largest size that may be sent.
+    """
+
+    def __init__(self, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"a message of {size_bytes} bytes is above the limit of {limit_bytes} bytes")
+        self.size_bytes = size_bytes
+        self.limit_bytes = limit_bytes
+
+
+class SyncError(MultiModalError):
+    """The sequence of events broke a rule of the contract (R1-R8)."""
+
+
+class DriftError(SyncError, AssertionError):
+    """A picture and its words came apart; an AssertionError too, so that test runners report a failure."""

@@ -1,0 +1,165 @@
+"""Every event a stream can emit: frozen structs, tagged by `kind`, version 1.
+
+The order of one reveal is: `asset` (reserve the slot) -> bytes -> the viewer's `ready` -> `reveal` -> `painted`.
+What is emitted at one instant is ONE bundle: one wire message, painted in one animation frame.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from multimodal.values import Variant
+
+__all__ = [
+    "VERSION",
+    "AnyEvent",
+    "AssetReserved",
+    "CueMissed",
+    "ErrorRaised",
+    "Event",
+    "ProductBrief",
+    "Reveal",
+    "StreamEnd",
+    "StreamStart",
+    "Swap",
+    "SyncMark",
+    "Text",
+]
+
+VERSION = 1
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="kind"):
+    """What every event carries.
+
+    Args:
+        v: major version of the format.
+        sid: the stream's id.
+        epoch: rises by one with every interruption.
+        seq: place in the stream: 0, 1, 2, ... without a gap (R7).
+        pts_ms: milliseconds since the first item was fed, never falling (R7).
+        tok: the token boundary after this event: how many tokens have been emitted.
+    """
+
+    v: int
+    sid: str
+    epoch: int
+    seq: int
+    pts_ms: float
+    tok: int
+
+    @property
+    def kind(self) -> str:
+        """The tag by which the event is known on the wire."""
+        tag = self.__struct_config__.tag
+        assert isinstance(tag, str)
+        return tag
+
+
+class ProductBrief(msgspec.Struct, frozen=True):
+    """What a viewer needs to know of a product; `price` is exact decimal text ("" = not given)."""
+
+    id: str
+    title: str
+    aliases: tuple[str, ...] = ()
+    price: str = ""
+    currency: str = ""
+    url: str = ""
+
+
+class StreamStart(Event, frozen=True, tag="start"):
+    """The first event of a stream; `token_unit` says what one token is (word, delta, token)."""
+
+    sync_interval: int
+    products: tuple[ProductBrief, ...] = ()
+    formats: tuple[str, ...] = ()
+    token_unit: str = "token"
+    late: str = "placeholder"
+
+
+class Text(Event, frozen=True, tag="text"):
+    """One token, or a run of tokens released together; never reaches over a mark (R1)."""
+
+    token_index: int
+    token_count: int
+    text: str
+    lane: str = "main"
+
+
+class SyncMark(Event, frozen=True, tag="sync"):
+    """A sync mark: `mark` is its token boundary, `char` the code points before it, `pending` the cues due on it."""
+
+    mark: int
+    char: int
+    pending: int = 0
+
+
+class AssetReserved(Event, frozen=True, tag="asset"):
+    """A picture to come: reserve its slot. Fields as in `multimodal.values.Asset`."""
+
+    key: str
+    product: str = ""
+    width_px: int = 0
+    height_px: int = 0
+    alt: str = ""
+    placeholder: str = ""
+    variants: tuple[Variant, ...] = ()
+
+
+class Reveal(Event, frozen=True, tag="reveal"):
+    """Show this picture now, with the words before `mark`.
+
+    Args:
+        cue: the cue's number, in the order of declaration.
+        key: the picture.
+        product: id of the product the picture shows.
+        anchor: the boundary the cue belongs to.
+        mark: the sync mark it came out on; `mark - anchor` is its token drift.
+        preview: True = only the tiny preview is there; exactly one `swap` follows (R4b).
+        declared_late: True = the cue was declared after its own mark had passed (R3).
+    """
+
+    cue: int
+    key: str
+    product: str
+    anchor: int
+    mark: int
+    preview: bool = False
+    declared_late: bool = False
+
+
+class Swap(Event, frozen=True, tag="swap"):
+    """The picture behind a preview arrived (`ok`), or will not (`reason`); the current picture stays the same (R4b)."""
+
+    cue: int
+    key: str
+    ok: bool
+    reason: str = ""
+
+
+class CueMissed(Event, frozen=True, tag="missed"):
+    """A cue that is not shown, and why: late, beyond_end, too_late, or the picture's own failure (R3)."""
+
+    cue: int
+    key: str
+    anchor: int
+    reason: str
+
+
+class StreamEnd(Event, frozen=True, tag="end"):
+    """The last event (R6): `reason` is complete or error; `unused` lists pictures that no cue showed."""
+
+    reason: str = "complete"
+    unused: tuple[str, ...] = ()
+
+
+class ErrorRaised(Event, frozen=True, tag="error"):
+    """Something failed that the viewer should know of; `code` is for programs, `message` for people."""
+
+    code: str
+    message: str
+
+
+AnyEvent = (
+    StreamStart | Text | SyncMark | AssetReserved | Reveal | Swap | CueMissed | StreamEnd | ErrorRaised
+)

@@ -1,0 +1,186 @@
+"""What pipes give and the core takes: tokens, pictures, products, cues. Pure data, no behaviour of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from decimal import Decimal
+from typing import Literal, get_args
+
+import msgspec
+
+from multimodal.errors import UsageError
+
+__all__ = [
+    "LATE_POLICIES",
+    "Asset",
+    "Cue",
+    "EncodedImage",
+    "ImageFailure",
+    "LatePolicy",
+    "Product",
+    "ProductImage",
+    "Token",
+    "Variant",
+]
+
+LatePolicy = Literal["placeholder", "hold", "skip"]
+LATE_POLICIES: tuple[str, ...] = get_args(LatePolicy)
+
+
+class Token(msgspec.Struct, frozen=True):
+    """One token of narration.
+
+    Args:
+        text: the characters the token adds; may be empty.
+        last: True where the pipe knows that nothing follows, so that the end can share its instant.
+    """
+
+    text: str
+    last: bool = False
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """One encoding of a picture: the viewer picks among those of an asset.
+
+    Args:
+        media_type: such as ``image/webp``.
+        width_px: its width.
+        size_bytes: its size.
+        sha256: hex digest of its bytes.
+        url: where to fetch it; None = it comes over the pictures' channel.
+    """
+
+    media_type: str
+    width_px: int
+    size_bytes: int
+    sha256: str
+    url: str | None = None
+
+
+class Asset(msgspec.Struct, frozen=True):
+    """What is known of a picture before its bytes: enough to reserve its slot.
+
+    Args:
+        key: the picture's name, unique in a stream.
+        product: id of the product it shows ("" = none).
+        width_px: width after EXIF orientation; 0 = not known yet.
+        height_px: height after EXIF orientation; 0 = not known yet.
+        alt: alternative text.
+        placeholder: data URI of a tiny preview ("" = none).
+        variants: the encodings to choose from (empty until encoded).
+    """
+
+    key: str
+    product: str = ""
+    width_px: int = 0
+    height_px: int = 0
+    alt: str = ""
+    placeholder: str = ""
+    variants: tuple[Variant, ...] = ()
+
+
+class EncodedImage(msgspec.Struct, frozen=True):
+    """A picture ready to send.
+
+    Args:
+        key: the picture's name, unique in a stream.
+        data: the encoded bytes.
+        media_type: such as ``image/webp``.
+        width_px: width in pixels.
+        height_px: height in pixels.
+        product: id of the product it shows ("" = none).
+        alt: alternative text.
+        placeholder: data URI of a tiny preview ("" = none).
+        sha256: hex digest of `data`; computed when left empty.
+    """
+
+    key: str
+    data: bytes
+    media_type: str
+    width_px: int
+    height_px: int
+    product: str = ""
+    alt: str = ""
+    placeholder: str = ""
+    sha256: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.key or not self.data:
+            raise UsageError("an EncodedImage needs a key and data; report a failed picture as ImageFailure")
+        if not self.sha256:
+            msgspec.structs.force_setattr(self, "sha256", hashlib.sha256(self.data).hexdigest())
+
+    def asset(self) -> Asset:
+        """The same picture without its bytes."""
+        variant = Variant(self.media_type, self.width_px, len(self.data), self.sha256)
+        return Asset(
+            self.key, self.product, self.width_px, self.height_px, self.alt, self.placeholder, (variant,)
+        )
+
+
+class ImageFailure(msgspec.Struct, frozen=True):
+    """A picture that will not come: an image pipe yields it in the picture's stead.
+
+    Args:
+        key: the picture's name.
+        reason: a short word for logs and assertions, such as ``not_found``, ``truncated``, ``too_many_pixels``.
+        detail: one sentence for a person: what, where, what to do.
+    """
+
+    key: str
+    reason: str
+    detail: str = ""
+
+
+class ProductImage(msgspec.Struct, frozen=True):
+    """One picture of a product: `key` names it in a stream, `source` is its path or URL as the catalogue gave it."""
+
+    key: str
+    source: str
+    alt: str = ""
+
+
+class Product(msgspec.Struct, frozen=True):
+    """A product of a catalogue; `price` is exact, `currency` an ISO 4217 code ("" = not given)."""
+
+    id: str
+    title: str
+    aliases: tuple[str, ...] = ()
+    description: str = ""
+    brand: str = ""
+    price: Decimal | None = None
+    currency: str = ""
+    availability: str = ""
+    url: str = ""
+    images: tuple[ProductImage, ...] = ()
+
+
+class Cue(msgspec.Struct, frozen=True):
+    """A picture tied to a place in the narration.
+
+    Args:
+        anchor: the token boundary it belongs to: k lies after k tokens.
+        key: the picture to show.
+        late: what to do when the picture is not ready at its mark; None = the stream's own setting.
+        max_hold: seconds that ``hold`` may wait; None = the stream's own setting.
+        product: id of the product that the words are about; checked against the picture's own ("" = not checked).
+
+    Raises:
+        UsageError: a negative anchor, an empty key, an unknown policy, a negative hold.
+    """
+
+    anchor: int
+    key: str
+    late: LatePolicy | None = None
+    max_hold: float | None = None
+    product: str = ""
+
+    def __post_init__(self) -> None:
+        if self.anchor < 0:
+            raise UsageError(f"Cue anchor {self.anchor} is negative; boundaries count from 0")
+        if not self.key:
+            raise UsageError("Cue key is empty; it names the picture to show")
+        if self.late is not None and self.late not in LATE_POLICIES:
+            raise UsageError(f"Cue late={self.late!r} is unknown; use one of {', '.join(LATE_POLICIES)}")
+        if self.max_hold is not None and not self.max_hold >= 0:
+            raise UsageError(f"Cue max_hold={self.max_hold} must be 0 or more seconds")

@@ -1,0 +1,68 @@
+"""What a text pipe and an image pipe owe, in numbered sentences. No base class to inherit: anything that fits, works.
+
+Text pipe
+    T1. It is an async iterator of `Token` or `str`; one item is one token, empty text included.
+    T2. It is pulled: it makes the next token when asked, and not being asked stops it.
+    T3. It raises out of `async for` when it fails; `PipeError` says whether trying again may help.
+    T4. `aclose()`, where it has one, frees what it holds; twice is once. Cancelling a pull does the same.
+    T5. `token_unit`, where it has one, says what a token is: word, delta or token.
+    T6. Where it knows its end, its last `Token` says `last=True`.
+
+Image pipe
+    I1. It is an async iterator of `EncodedImage`, in any order, each key at most once.
+    I2. A picture that will not come is yielded as `ImageFailure`; the rest goes on.
+    I3. It ends when nothing more will come. Raising fails every picture still awaited.
+    I4. `keys()`, where it has one, lists what it holds, in order, before any byte is read.
+    I5. `want(keys)`, where it has one, is called with the plan: prepare these, soonest first. It returns at once.
+        Keys asked for earlier stay asked for. Keys that it does not hold are yielded as `ImageFailure`.
+        A pipe that has `want` prepares nothing of its own accord and ends when every wanted key was yielded
+        and `want` said `final=True`.
+    I6. `describe(keys)`, where it has one, gives an `Asset` for each key that it can, before the bytes:
+        size, alternative text and preview. It leaves out what it cannot.
+    I7. `products`, where it has one, are the catalogue's products, for the viewer and for assertions.
+    I8. `aclose()` as in T4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from multimodal.values import Asset, EncodedImage, ImageFailure, Product, Token
+
+__all__ = ["Describes", "HasKeys", "HasProducts", "ImagePipe", "TextPipe", "Wants"]
+
+TextPipe = AsyncIterator[Token] | AsyncIterator[str] | AsyncIterator[Token | str]
+"""T1-T6. Whatever `async for` takes."""
+
+ImagePipe = AsyncIterator[EncodedImage] | AsyncIterator[EncodedImage | ImageFailure]
+"""I1-I8. Whatever `async for` takes."""
+
+
+@runtime_checkable
+class HasKeys(Protocol):
+    """I4: the pipe knows what it holds."""
+
+    def keys(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class Wants(Protocol):
+    """I5: the plan drives the pipe."""
+
+    def want(self, keys: Sequence[str], *, final: bool = False) -> None: ...
+
+
+@runtime_checkable
+class Describes(Protocol):
+    """I6: size, alternative text and preview come before the bytes."""
+
+    async def describe(self, keys: Sequence[str]) -> Sequence[Asset]: ...
+
+
+@runtime_checkable
+class HasProducts(Protocol):
+    """I7: the pipe knows its products."""
+
+    @property
+    def products(self) -> Sequence[Product]: ...
