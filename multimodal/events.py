@@ -147,7 +147,7 @@ class CueMissed(Event, frozen=True, tag="missed"):
 
 
 class StreamEnd(Event, frozen=True, tag="end"):
-    """The last event (R6): `reason` is complete or error; `unused` lists pictures that no cue showed."""
+    """The last event (R6): `reason` is complete or error; `unused` lists pictures that no cue named."""
 
     reason: str = "complete"
     unused: tuple[str, ...] = ()
