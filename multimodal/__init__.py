@@ -1,1 +1,69 @@
-"""Placeholder."""
+"""Multimodal synchronized streams for shopping guidance: product pictures that appear exactly with their words.
+
+Names are loaded at first use, so that importing the package loads no heavy library.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from multimodal._version import __version__
+
+if TYPE_CHECKING:
+    from multimodal.errors import DriftError as DriftError
+    from multimodal.errors import MultiModalError as MultiModalError
+    from multimodal.errors import PipeError as PipeError
+    from multimodal.errors import RemoteProtocolError as RemoteProtocolError
+    from multimodal.errors import SyncError as SyncError
+    from multimodal.errors import TransportError as TransportError
+    from multimodal.errors import UsageError as UsageError
+    from multimodal.pipes.catalog import CatalogImagePipe as CatalogImagePipe
+    from multimodal.pipes.folder import FolderImagePipe as FolderImagePipe
+    from multimodal.pipes.samples import samples as samples
+    from multimodal.pipes.script import ScriptTextPipe as ScriptTextPipe
+    from multimodal.serving.app import asgi as asgi
+    from multimodal.stream import MultiModalStream as MultiModalStream
+    from multimodal.values import Asset as Asset
+    from multimodal.values import Cue as Cue
+    from multimodal.values import EncodedImage as EncodedImage
+    from multimodal.values import ImageFailure as ImageFailure
+    from multimodal.values import Product as Product
+    from multimodal.values import Token as Token
+
+_HOMES = {
+    "Asset": "values",
+    "CatalogImagePipe": "pipes.catalog",
+    "Cue": "values",
+    "DriftError": "errors",
+    "EncodedImage": "values",
+    "FolderImagePipe": "pipes.folder",
+    "ImageFailure": "values",
+    "MultiModalError": "errors",
+    "MultiModalStream": "stream",
+    "PipeError": "errors",
+    "Product": "values",
+    "RemoteProtocolError": "errors",
+    "ScriptTextPipe": "pipes.script",
+    "SyncError": "errors",
+    "Token": "values",
+    "TransportError": "errors",
+    "UsageError": "errors",
+    "asgi": "serving.app",
+    "samples": "pipes.samples",
+}
+
+__all__ = sorted([*_HOMES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'multimodal' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"multimodal.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

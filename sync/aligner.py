@@ -298,7 +298,7 @@ class Aligner:
             self._pts_ms = round((now - self._began) * 1000, 3)
 
     def _flow(self) -> None:
-        """Let out what may leave: marks, their cues, then text up to the next mark, until a hold or the end (R1, R2)."""
+        """Let out what may leave: marks, their cues, text up to the next mark, until a hold or the end (R1, R2)."""
         held = self._held
         if self._mark < 0 and (held or self._eof):
             self._open_mark()
@@ -413,9 +413,7 @@ class Aligner:
         asset = self._assets.get(cue.key)
         product = asset.product if asset else cue.product
         self._current = cue.key
-        self._emit(
-            Reveal, declared.number, cue.key, product, cue.anchor, self._mark, preview, declared.late
-        )
+        self._emit(Reveal, declared.number, cue.key, product, cue.anchor, self._mark, preview, declared.late)
 
     def _miss(self, declared: _Declared, reason: str) -> None:
         self._emit(CueMissed, declared.number, declared.cue.key, declared.anchor, reason)

@@ -26,28 +26,28 @@ class EveryInterval:
 
     def __init__(self, interval: int, keys: Iterable[str] = ()) -> None:
         self._interval = interval
-        self._keys = list(keys)
+        self.keys = list(keys)
         self._declared = 0
 
     def add(self, key: str) -> None:
         """One more picture, in the order the pipe yields them."""
-        self._keys.append(key)
+        self.keys.append(key)
 
     def reach(self, boundary: int) -> list[Cue]:
         """The text is about to reach `boundary`: the cues that belong there or, known only now, before it."""
         cues = []
-        while self._declared < len(self._keys) and self._declared * self._interval <= boundary:
-            cues.append(Cue(self._declared * self._interval, self._keys[self._declared]))
+        while self._declared < len(self.keys) and self._declared * self._interval <= boundary:
+            cues.append(Cue(self._declared * self._interval, self.keys[self._declared]))
             self._declared += 1
         return cues
 
     def anchor(self, key: str) -> int | None:
         """Where a picture will stand; None for one that is not known."""
-        return self._keys.index(key) * self._interval if key in self._keys else None
+        return self.keys.index(key) * self._interval if key in self.keys else None
 
     def first(self, boundary: int) -> list[str]:
         """The pictures that stand at boundaries up to `boundary`."""
-        return self._keys[: boundary // self._interval + 1]
+        return self.keys[: boundary // self._interval + 1]
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -71,9 +71,7 @@ class TourPlan(msgspec.Struct, frozen=True):
     cues: tuple[Cue, ...]
 
 
-def plan_tour(
-    segments: Sequence[Segment], products: Iterable[Product], split: Callable[[str], list[str]]
-) -> TourPlan:
+def plan_tour(segments: Sequence[Segment], products: Iterable[Product], split: Callable[[str], list[str]]) -> TourPlan:
     """Tie each product's first picture to the end of its first mention, and further pictures to their phrases.
 
     A product that its segment never names gets its picture at the segment's start. A product without a picture gets
@@ -136,8 +134,8 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _spaced(character: str) -> bool:
-    """Whether words of this character's script are set apart by spaces (below the South-East and East Asian blocks)."""
-    return character.isalnum() and not ("\u0e00" <= character <= "\u0eff" or "\u2e80" <= character <= "\uabff")
+    """Whether words of this character's script are set apart by spaces (Korean joins particles to nouns)."""
+    return character.isalnum() and not ("\u0e00" <= character <= "\u0eff" or "\u2e80" <= character <= "\ud7ff")
 
 
 def _ends(tokens: Sequence[str]) -> list[int]:

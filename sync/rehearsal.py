@@ -35,7 +35,8 @@ class SlowPictureAligner(Aligner):
 
     def unready(self, keys: Iterable[str]) -> list[str]:
         """As for `Aligner`, blind to the delay."""
-        return [key for key in keys if not super(SlowPictureAligner, self)._ready(key) and key not in self._failed]
+        arrived = super()._ready
+        return [key for key in keys if not arrived(key) and key not in self._failed]
 
     def next_timer(self) -> float | None:
         """As for `Aligner`, or the time of the next release."""
