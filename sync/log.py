@@ -156,12 +156,8 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
             elif item is not None:
                 events.append(item)
         if not (events or arrived or painted or plan):
-            raise UsageError(
-                f"the recording {path} holds no tour; record one: multimodal tour --check --record FILE"
-            )
-        return cls(
-            tuple(events), tuple(arrived), tuple(painted), plan or None, tuple(skipped), truncated, str(path)
-        )
+            raise UsageError(f"the recording {path} holds no tour; record one: multimodal tour --check --record FILE")
+        return cls(tuple(events), tuple(arrived), tuple(painted), plan or None, tuple(skipped), truncated, str(path))
 
     def lines(self) -> Iterator[bytes]:
         """The recording as lines: the plan, then each vantage in turn."""

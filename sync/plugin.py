@@ -52,18 +52,17 @@ def _read(path: str | PathLike[str], stream: dict[str, Any]) -> SyncLog:
     from multimodal.sync.log import SyncLog
 
     if stream:
-        raise UsageError(
-            f"sync_log: path= reads a recording, so {', '.join(stream)} would be ignored; leave it out"
-        )
+        raise UsageError(f"sync_log: path= reads a recording, so {', '.join(stream)} would be ignored; leave it out")
     return SyncLog.read(path)
 
 
 def _play(stream: dict[str, Any], limit: float) -> SyncLog:
     import asyncio
 
+    from multimodal.sync.kit import record
+
     from multimodal.errors import UsageError
     from multimodal.stream import MultiModalStream
-    from multimodal.sync.kit import record
 
     try:
         asyncio.get_running_loop()

@@ -1,0 +1,216 @@
+"""How far pictures and their words came apart, read off a recording. Pure; how each figure is computed is said here.
+
+The words of a reveal are the last text event that ends at or before its mark. Its two distances to them:
+
+token drift   `mark - anchor`, in tokens. The place where the reveal really stands in the log is kept beside it (`at`).
+skew          ms from the words to the reveal, + = the picture came late, at up to three vantage points:
+                emitted  difference of `pts_ms`; words and reveal of one bundle have the same, so 0 unless text waited
+                arrived  difference of the first arrival of either `seq`
+                painted  difference of `t_ms` of the frames that first applied either `seq`
+              A preview counts as shown: what comes later is its swap, reported apart (from the reveal to the swap, at
+              the painted vantage where both frames are known, else by `pts_ms`).
+
+Some reveals are no measure of synchronization and are counted apart, each under the first of these that fits:
+held          its mark waited for a picture: the reveal's `pts_ms` lies after its mark's. In neither skew nor share.
+mark_0        no words stand before it. In neither skew nor share.
+end_mark      an end mark off the interval, emitted after its words because the end was not known with the last token.
+              In the skew, not in the share.
+hidden        painted while the page was hidden. Not in the painted skew, not in the share.
+Same-frame share = judged reveals painted in the frame of their words / judged reveals. Judged are all reveals that are
+not counted apart; one that no receipt covers is a miss. Without receipts there is no share.
+
+Percentiles are nearest-rank over signed values. Drift is the least-squares slope of skew over the time of the words, in
+ms per minute, at the last vantage point that the log has. An event is lost when its `seq` is missing from the emitted
+ones (counted from 0) or, where arrivals are recorded, from those; duplicated for each time it comes again; out of order
+when its first coming follows a higher `seq`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import linear_regression
+from typing import Literal
+
+import msgspec
+
+from multimodal.events import CueMissed, Reveal, Swap, SyncMark, Text
+from multimodal.sync.log import Painted, SyncLog
+from multimodal.sync.report import VANTAGES, DriftReport, Spread, Vantage
+
+__all__ = ["DriftReport", "Order", "Pair", "Spread", "Vantage", "drift_report", "order_of", "orders", "pairs"]
+
+Apart = Literal["", "held", "mark_0", "end_mark", "hidden"]
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """One reveal and its words.
+
+    Args:
+        reveal: the reveal.
+        words: the last text event that ends at or before its mark; None = none does.
+        mark: the sync mark that the reveal names; None where the log lacks it.
+        at: how many tokens the log emits before the reveal: its mark, in a log without fault.
+        held_ms: how long its mark waited for a picture before the reveal; 0 = not at all.
+        skew_ms: by vantage point, + = picture late; a vantage is left out where the log lacks one of the two.
+        frames: the frames that applied words and reveal; None = no receipt covers it.
+        swap: the swap of a preview; None = none came, or the picture was there.
+        swap_ms: from the reveal to its swap.
+        apart: why it is not judged for the same-frame share; "" = it is.
+    """
+
+    reveal: Reveal
+    words: Text | None
+    mark: SyncMark | None
+    at: int
+    held_ms: float
+    skew_ms: dict[Vantage, float]
+    frames: tuple[Painted | None, Painted | None]
+    swap: Swap | None
+    swap_ms: float | None
+    apart: Apart
+
+    @property
+    def token_drift(self) -> int:
+        """Tokens from the anchor to the mark."""
+        return self.reveal.mark - self.reveal.anchor
+
+    @property
+    def same_frame(self) -> bool:
+        """Both were painted, in one frame."""
+        words, reveal = self.frames
+        return words is not None and reveal is not None and words.frame == reveal.frame
+
+
+def pairs(log: SyncLog) -> list[Pair]:
+    """Every reveal of a log with its words, in the order of emission; a cue revealed twice stands twice."""
+    at = 0
+    found = []
+    for event in log.events:
+        if isinstance(event, Text):
+            at += event.token_count
+        elif isinstance(event, Reveal):
+            found.append(_pair(log, event, at))
+    return found
+
+
+def _pair(log: SyncLog, reveal: Reveal, at: int) -> Pair:
+    words, mark = log.words_before(reveal.mark), log.marks.get(reveal.mark)
+    held_ms = max(0.0, round(reveal.pts_ms - mark.pts_ms, 3)) if mark else 0.0
+    shown = log.frame_of(reveal.seq)
+    frames = (log.frame_of(words.seq) if words else None, shown)
+    hidden = any(frame is not None and not frame.visible for frame in frames)
+    skew: dict[Vantage, float] = {}
+    if words is not None:
+        skew["emitted"] = round(reveal.pts_ms - words.pts_ms, 3)
+        if reveal.seq in log.arrival and words.seq in log.arrival:
+            skew["arrived"] = round(log.arrival[reveal.seq] - log.arrival[words.seq], 3)
+        if frames[0] is not None and shown is not None and not hidden:
+            skew["painted"] = round(shown.t_ms - frames[0].t_ms, 3)
+    swap = next(iter(log.swaps.get(reveal.cue, ())), None) if reveal.preview else None
+    apart: Apart = ""
+    if held_ms:
+        apart = "held"
+    elif words is None:
+        apart = "mark_0"
+    elif mark and log.start and mark.mark % log.start.sync_interval and mark.pts_ms > words.pts_ms:
+        apart = "end_mark"
+    elif hidden:
+        apart = "hidden"
+    return Pair(reveal, words, mark, at, held_ms, skew, frames, swap, _swap_ms(log, reveal, swap), apart)
+
+
+def _swap_ms(log: SyncLog, reveal: Reveal, swap: Swap | None) -> float | None:
+    if swap is None:
+        return None
+    before, after = log.frame_of(reveal.seq), log.frame_of(swap.seq)
+    if before and after and before.visible and after.visible:
+        return round(after.t_ms - before.t_ms, 3)
+    return round(swap.pts_ms - reveal.pts_ms, 3)
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What a sequence of `seq` numbers lacks: the lost, the doubled and those that come after a higher one."""
+
+    lost: tuple[int, ...] = ()
+    duplicated: tuple[int, ...] = ()
+    out_of_order: tuple[int, ...] = ()
+
+
+def order_of(seqs: Sequence[int], expected: Iterable[int]) -> Order:
+    """Compare `seq` numbers as they came with those that were to come."""
+    seen: set[int] = set()
+    duplicated, disordered = [], []
+    highest = -1
+    for seq in seqs:
+        if seq in seen:
+            duplicated.append(seq)
+            continue
+        seen.add(seq)
+        if seq < highest:
+            disordered.append(seq)
+        highest = max(highest, seq)
+    return Order(tuple(seq for seq in expected if seq not in seen), tuple(duplicated), tuple(disordered))
+
+
+def orders(log: SyncLog) -> dict[Vantage, Order]:
+    """The order of the emitted `seq` and, where arrivals are recorded, of theirs."""
+    sent = [event.seq for event in log.events]
+    known = {*sent, *log.skipped}
+    gaps = order_of(sent, (seq for seq in range(max(known, default=-1) + 1) if seq not in log.skipped))
+    found: dict[Vantage, Order] = {"emitted": gaps}
+    if log.arrived:
+        found["arrived"] = order_of([item.seq for item in log.arrived], sorted(known))
+    return found
+
+
+def drift_report(log: SyncLog) -> DriftReport:
+    """Measure a recording. A log without reveals or receipts gives a report with fewer figures, never an error."""
+    found = pairs(log)
+    cues = {*(log.plan or ()), *log.outcomes}
+    measured = [pair for pair in found if pair.apart != "held"]
+    skews = {name: those for name in VANTAGES if (those := [pair for pair in measured if name in pair.skew_ms])}
+    judged = [pair for pair in found if not pair.apart] if log.painted else []
+    previews = [pair for pair in found if pair.reveal.preview]
+    seqs = orders(log).values()
+    return DriftReport(
+        reveals_expected=len(cues),
+        reveals_shown=len({pair.reveal.cue for pair in found}),
+        missed=dict(Counter(missed.reason for missed in log.of(CueMissed))),
+        previews=len(previews),
+        swaps_failed=sum(pair.swap is None or not pair.swap.ok for pair in previews),
+        declared_late=sum(pair.reveal.declared_late for pair in found),
+        token_drift_max=max((pair.token_drift for pair in found), default=None),
+        skew_ms={name: Spread.over(pair.skew_ms[name] for pair in those) for name, those in skews.items()},
+        drift_ms_per_minute=_trend(log, skews),
+        same_frame_share=sum(pair.same_frame for pair in judged) / len(judged) if judged else None,
+        judged=len(judged),
+        apart=dict(Counter(pair.apart for pair in found if pair.apart)),
+        held_ms=Spread.over(pair.held_ms for pair in found if pair.held_ms),
+        swap_ms=Spread.over(pair.swap_ms for pair in previews if pair.swap_ms is not None),
+        events_lost=sum(len(order.lost) for order in seqs),
+        events_duplicated=sum(len(order.duplicated) for order in seqs),
+        events_out_of_order=sum(len(order.out_of_order) for order in seqs),
+        truncated=log.truncated,
+    )
+
+
+def _trend(log: SyncLog, skews: dict[Vantage, list[Pair]]) -> float | None:
+    """The slope of skew at the last vantage point, in ms per minute."""
+    if not skews:
+        return None
+    vantage, those = list(skews.items())[-1]
+    at_ms = [_words_at(log, pair, vantage) for pair in those]
+    if len(set(at_ms)) < 2:
+        return None
+    slope = linear_regression(at_ms, [pair.skew_ms[vantage] for pair in those]).slope
+    return round(slope * 60_000, 3)
+
+
+def _words_at(log: SyncLog, pair: Pair, vantage: Vantage) -> float:
+    assert pair.words is not None  # a pair without words has no skew
+    if vantage == "painted":
+        frame = pair.frames[0]
+        assert frame is not None
+        return frame.t_ms
+    return log.arrival[pair.words.seq] if vantage == "arrived" else pair.words.pts_ms
