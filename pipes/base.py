@@ -1,4 +1,5 @@
-"""What a text pipe and an image pipe owe, in numbered sentences. No base class to inherit: anything that fits, works.
+"""What a text pipe and an image pipe owe, in numbered sentences. No base class to inherit: anything that
+fits, works.
 
 Text pipe
     T1. It is an async iterator of `Token` or `str`; one item is one token, empty text included.
@@ -13,10 +14,11 @@ Image pipe
     I2. A picture that will not come is yielded as `ImageFailure`; the rest goes on.
     I3. It ends when nothing more will come. Raising fails every picture still awaited.
     I4. `keys()`, where it has one, lists what it holds, in order, before any byte is read.
-    I5. `want(keys)`, where it has one, is called with the plan: prepare these, soonest first. It returns at once.
-        Keys asked for earlier stay asked for. Keys that it does not hold are yielded as `ImageFailure`.
-        A pipe that has `want` prepares nothing of its own accord and ends when every wanted key was yielded
-        and `want` said `final=True`.
+    I5. `want(keys)`, where it has one, is called with the plan: prepare these, soonest first. It returns at
+        once. Keys asked for earlier stay asked for. Keys that it does not hold are yielded as
+        `ImageFailure`. A pipe that has `want` prepares nothing of its own accord and ends when every wanted
+        key was yielded and `want` said `final=True`. Pulled before it was ever wanted, it takes all its
+        keys, in order, as the final plan, so that a plain `async for` works.
     I6. `describe(keys)`, where it has one, gives an `Asset` for each key that it can, before the bytes:
         size, alternative text and preview. It leaves out what it cannot.
     I7. `products`, where it has one, are the catalogue's products, for the viewer and for assertions.
