@@ -1,0 +1,334 @@
+"""One viewer on one stream: hello, bundles and pictures out, acks in, and a clean end whatever happens.
+
+Three tasks share one scheduler: `_listen` reads the viewer, `_emit` pulls the stream, `_watch` keeps the clock.
+Whoever changes something calls `_pump`, which is synchronous, so that a pong leaves in the call that read the ping.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from multimodal import wire
+from multimodal.errors import (
+    ChannelClosedError,
+    ChannelClosedOK,
+    MultiModalError,
+    PipeError,
+    RemoteProtocolError,
+    TransportError,
+)
+from multimodal.events import AnyEvent, AssetReserved, Reveal
+from multimodal.transport.base import Inbound, Link, Source
+from multimodal.transport.scheduler import PEER_GONE, Peer, SendScheduler
+
+__all__ = ["DRAIN_LIMIT", "HELLO_LIMIT", "LINGER", "MALFORMED_LIMIT", "Limits", "ViewerSession"]
+
+log = logging.getLogger(__name__)
+
+HELLO_LIMIT = 10.0
+"""Seconds that the viewer has for its hello, once the road stands."""
+DRAIN_LIMIT = 30.0
+"""Seconds after the end event for the last parts and acks."""
+LINGER = 300.0
+"""Seconds that a session stays after everything arrived: the page is still open and may ask for a pong."""
+MALFORMED_LIMIT = 20
+"""Malformed messages after which the viewer is sent away: a bug or an attack, not an accident."""
+_FAREWELL = 0.5
+"""Seconds in which the viewer, having read our goodbye, may close first; closing at once could lose it."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The named waits and bounds of a session, in seconds but for `malformed`, which counts messages."""
+
+    hello: float = HELLO_LIMIT
+    drain: float = DRAIN_LIMIT
+    linger: float = LINGER
+    malformed: int = MALFORMED_LIMIT
+
+
+class _Over(Exception):  # noqa: N818 - not an error: the session has ended
+    """Raised by whichever task notices the end, to stop the other two."""
+
+    def __init__(self, reason: str, farewell: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.farewell = farewell
+
+
+class ViewerSession:
+    """One viewer on one stream, from hello to the end.
+
+    Args:
+        stream: entered once the viewer said hello, closed at the end; nobody else may iterate it.
+        link: the server's end of the road; closed at the end.
+        clock: seconds, monotonic; the running loop's time when left out.
+        limits: named waits and bounds.
+        on_record: called with every line of a recording: emitted events, what arrived (by the viewer's acks, on our
+            clock, milliseconds since the hello) and what was painted (by its receipts, on its clock).
+    """
+
+    def __init__(
+        self,
+        stream: Source,
+        link: Link,
+        *,
+        clock: Callable[[], float] | None = None,
+        limits: Limits | None = None,
+        on_record: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self.stream = stream
+        self.link = link
+        self.scheduler = SendScheduler()
+        self.malformed = 0
+        self.ignored = 0
+        self.failure: PipeError | None = None
+        self.reason = ""
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._record = on_record or _discard
+        self._wake = asyncio.Event()
+        self._relieved = asyncio.Event()
+        self._viewer_paused = self._road_paused = self._paused = False
+        self._acked_seq = -1
+        self._hello_at = 0.0
+        self._end_at: float | None = None
+        self._drained_at: float | None = None
+
+    async def run(self) -> str:
+        """Serve the viewer; returns why the session ended. Cancelling closes stream and link.
+
+        Nothing that the viewer or the road does raises; a failed pipe is in `failure`, and its event has been sent.
+        """
+        try:
+            await self._serve()
+        except _Over as over:
+            self.reason = over.reason
+            if over.farewell:
+                await self._farewell(over.reason)
+        except ChannelClosedOK as closed:
+            self.reason = str(closed)
+        except MultiModalError as error:
+            self.reason = str(error)
+            log.info("session over: %s", error)
+            await self._farewell(self.reason)
+        finally:
+            try:
+                await self.stream.aclose()
+            finally:
+                await self.link.aclose()
+        return self.reason
+
+    async def _serve(self) -> None:
+        await self.link.opened()
+        hello = await self._hello()
+        self._hello_at = self._now()
+        self.link.on_writable(self._wake.set)
+        async with self.stream:
+            self.stream.ack(hello)
+            self.scheduler.start(self._now())
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._listen())
+                    group.create_task(self._emit())
+                    group.create_task(self._watch())
+            except BaseExceptionGroup as errors:
+                raise _first(errors) from None
+
+    async def _hello(self) -> wire.Hello:
+        try:
+            async with asyncio.timeout(self._limits.hello):
+                while True:
+                    message = self._read(await self.link.receive())
+                    if isinstance(message, wire.Hello):
+                        return message
+                    if isinstance(message, wire.Bye):
+                        raise _Over(message.reason or "the viewer left before its hello", False)
+                    if message is not None:
+                        self._mark_malformed(f"{type(message).__name__} before hello")
+        except TimeoutError:
+            raise _Over(
+                f"no hello within {self._limits.hello:g} s of the connection; a viewer says hello first", True
+            ) from None
+
+    # What comes in
+
+    async def _listen(self) -> None:
+        while True:
+            message = self._read(await self.link.receive())
+            now = self._now()
+            self.scheduler.heard(now)
+            if message is not None:
+                self._obey(message, now)
+            self._pump()
+
+    def _read(self, inbound: Inbound) -> wire.ClientMessage | None:
+        if inbound.channel == "images":
+            # Nothing comes up this channel in this version; another version's viewer may do no harm.
+            self.ignored += 1
+            return None
+        try:
+            return wire.decode_client(inbound.data)
+        except RemoteProtocolError as error:
+            self._mark_malformed(str(error))
+            return None
+
+    def _mark_malformed(self, what: str) -> None:
+        self.malformed += 1
+        log.debug("malformed message %d: %s", self.malformed, what)
+        if self.malformed > self._limits.malformed:
+            raise _Over(f"{self.malformed} malformed messages, the last: {what}", True)
+
+    def _obey(self, message: wire.ClientMessage, now: float) -> None:
+        match message:
+            case wire.Ping(id=number, t_ms=t_ms):
+                self.scheduler.queue_control(wire.encode(wire.Pong(number, t_ms, now * 1000)))
+            case wire.Ack(seq=seq, picture_bytes=picture_bytes):
+                self.scheduler.acked(seq, picture_bytes, now)
+                if self._acked_seq < seq <= self.scheduler.sent_seq:
+                    self._acked_seq = seq
+                    self._record({"vantage": "arrived", "t_ms": self._ms(now), "seq": seq})
+            case wire.Painted():
+                if message.seq > self.scheduler.sent_seq:
+                    self._mark_malformed(f"painted {message.seq}, which was not sent")
+                    return
+                self._record(
+                    {
+                        "vantage": "painted",
+                        "t_ms": message.t_ms,
+                        "frame": message.frame,
+                        "seq": message.seq,
+                        "visible": message.visible,
+                    }
+                )
+                self.stream.ack(message)
+            case wire.Ready():
+                self.stream.ack(message)
+            case wire.Pause() | wire.Resume():
+                self._viewer_paused = isinstance(message, wire.Pause)
+                self._apply_pause()
+            case wire.Bye():
+                self.stream.ack(message)
+                raise _Over(message.reason or "the viewer left", False)
+            case wire.Hello():
+                self._mark_malformed("a second hello")
+            case wire.Pong():
+                pass
+
+    # What goes out
+
+    async def _emit(self) -> None:
+        # A generator that a cancelled task leaves behind would be closed by the loop, some time later.
+        bundles = cast(AsyncGenerator[tuple[AnyEvent, ...], None], self.stream.bundles())
+        try:
+            async with aclosing(bundles):
+                async for bundle in bundles:
+                    for event in bundle:
+                        self._record({"vantage": "emitted", "event": msgspec.to_builtins(event)})
+                    self.scheduler.queue_bundle(bundle)
+                    self._queue_pictures(bundle)
+                    self._pump()
+                    while self.scheduler.congested:
+                        self._relieved.clear()
+                        await self._relieved.wait()
+        except PipeError as error:
+            # The viewer was told by an `error` event and the end; here it is for whoever runs the session.
+            self.failure = error
+            log.warning("stream ended early: %s", error)
+        self._end_at = self._now()
+        self._wake.set()
+
+    def _queue_pictures(self, bundle: Sequence[AnyEvent]) -> None:
+        if not any(isinstance(event, AssetReserved | Reveal) for event in bundle):
+            return
+        for event in bundle:
+            if isinstance(event, AssetReserved) and event.variants and event.variants[0].url is None:
+                picture = self.stream.picture(event.key)
+                if picture is not None:
+                    self.scheduler.queue_picture(event.key, picture.data, self.stream.due(event.key))
+        for key in self.scheduler.waiting_pictures:
+            self.scheduler.set_due(key, self.stream.due(key))
+
+    def _pump(self) -> None:
+        now = self._now()
+        while (message := self.scheduler.next_message(self.link.buffered_amount, now)) is not None:
+            if isinstance(message, str):
+                self.link.send_event(message)
+            else:
+                self.link.send_image(message)
+        if not self.scheduler.congested:
+            self._relieved.set()
+
+    # The clock
+
+    async def _watch(self) -> None:
+        while True:
+            now = self._now()
+            self._check_peer(now)
+            self._check_end(now)
+            self._pump()
+            self._wake.clear()
+            timer = self.scheduler.next_timer(now)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if timer is None else max(timer - self._now(), 0.0)):
+                    await self._wake.wait()
+
+    def _check_peer(self, now: float) -> None:
+        peer = self.scheduler.peer(now)
+        if peer is Peer.GONE:
+            raise _Over(f"the viewer was silent for {PEER_GONE:g} s", False)
+        self._road_paused = peer is Peer.QUIET
+        self._apply_pause()
+
+    def _apply_pause(self) -> None:
+        paused = self._viewer_paused or self._road_paused
+        if paused != self._paused:
+            self._paused = paused
+            (self.stream.pause if paused else self.stream.resume)()
+
+    def _check_end(self, now: float) -> None:
+        if self._end_at is None:
+            return
+        if self._drained_at is None:
+            if self.scheduler.drained:
+                self._drained_at = now
+            elif now - self._end_at > self._limits.drain:
+                raise _Over(f"not everything arrived within {self._limits.drain:g} s of the end", True)
+        elif now - self._drained_at > self._limits.linger:
+            raise _Over(f"complete, and the viewer stayed for {self._limits.linger:g} s more", True)
+
+    async def _farewell(self, reason: str) -> None:
+        self.scheduler.stop()
+        with suppress(TransportError, TimeoutError):
+            # A bye is short, whatever the reason quotes.
+            self.link.send_event(wire.encode(wire.Bye(reason[:200])))
+            async with asyncio.timeout(_FAREWELL):
+                while True:
+                    await self.link.receive()
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time() if self._clock is None else self._clock()
+
+    def _ms(self, now: float) -> float:
+        return round((now - self._hello_at) * 1000, 3)
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """One reason out of a group: the session's own end, else the road's, else whatever is a fault."""
+    flat: list[BaseException] = []
+    for error in errors.exceptions:
+        flat += [_first(error)] if isinstance(error, BaseExceptionGroup) else [error]
+    order = (_Over, ChannelClosedOK, ChannelClosedError, MultiModalError)
+    faults = [error for error in flat if not isinstance(error, order)]
+    return faults[0] if faults else min(flat, key=lambda error: [isinstance(error, k) for k in order].index(True))
+
+
+def _discard(record: dict[str, Any]) -> None:
+    return None

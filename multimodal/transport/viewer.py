@@ -1,0 +1,162 @@
+"""Drive a stream from Python: a viewer over any link, a double of the player that paints into a log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from multimodal import wire
+from multimodal.errors import ChannelClosedError, ChannelClosedOK, TransportError
+from multimodal.events import AnyEvent, Reveal, StreamEnd, Text
+from multimodal.transport.base import Link
+from multimodal.transport.client import Farewell, Picture, Shown, ViewerProtocol
+
+__all__ = ["LET_GO", "Seen", "Viewer"]
+
+LET_GO = 1.0
+"""Seconds that a viewer which said goodbye waits for the server to close."""
+
+
+@dataclass
+class Seen:
+    """What one viewer saw.
+
+    Args:
+        events: every event, in order.
+        at: seconds (the loop's clock) at which each event was painted.
+        pictures: the bytes of each picture that arrived whole.
+        ended: why the viewing ended: ``end``, the server's farewell, or ``closed``.
+    """
+
+    events: list[AnyEvent] = field(default_factory=list)
+    at: list[float] = field(default_factory=list)
+    pictures: dict[str, bytes] = field(default_factory=dict)
+    ended: str = ""
+
+    @property
+    def text(self) -> str:
+        """The narration so far."""
+        return "".join(event.text for event in self.events if isinstance(event, Text))
+
+    @property
+    def revealed(self) -> list[str]:
+        """Keys in the order of their reveals."""
+        return [event.key for event in self.events if isinstance(event, Reveal)]
+
+
+class Viewer:
+    """One viewer on one link, saying what the player says: ready, painted, acks, pings.
+
+    Args:
+        link: the client's end of the road; closed at the end.
+        hello: the first message.
+        decode: seconds that decoding a picture takes, or a function of its key; None = never ready.
+        on_show: called with every bundle when it is painted.
+        leave_at_end: say goodbye when the stream's end was painted; False = stay until the server closes.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        hello: wire.Hello | None = None,
+        decode: float | Callable[[str], float | None] | None = 0.0,
+        on_show: Callable[[tuple[AnyEvent, ...]], None] | None = None,
+        leave_at_end: bool = True,
+    ) -> None:
+        self.link = link
+        self.seen = Seen()
+        self._loop = asyncio.get_running_loop()
+        self.protocol = ViewerProtocol(hello, now=self._loop.time())
+        self._decode = decode
+        self._on_show = on_show
+        self._leave_at_end = leave_at_end
+        self._decoding: list[tuple[float, str]] = []
+        self._frame = 0
+
+    async def watch(self) -> Seen:
+        """View to the end: of the stream, or of the road. Cancelling closes the link.
+
+        Raises:
+            ChannelClosedError: the road was lost, or the server fell silent.
+            RemoteProtocolError: the server broke the protocol.
+        """
+        try:
+            await self.link.opened()
+            self._flush()
+            while not self.seen.ended:
+                await self._step()
+            if self.seen.ended == "end":
+                await self._let_go()
+        finally:
+            await self.link.aclose()
+        return self.seen
+
+    def say(self, act: Callable[[ViewerProtocol], None]) -> None:
+        """Say something at once, such as ``viewer.say(ViewerProtocol.pause)``."""
+        act(self.protocol)
+        self._flush()
+
+    async def _step(self) -> None:
+        now = self._loop.time()
+        wake = min([self.protocol.next_timer(), *(at for at, _ in self._decoding)])
+        try:
+            async with asyncio.timeout(max(wake - now, 0.0)):
+                inbound = await self.link.receive()
+        except TimeoutError:
+            self._timers(self._loop.time())
+        except ChannelClosedOK:
+            self.seen.ended = "closed"
+            return
+        else:
+            now = self._loop.time()
+            for shown in self.protocol.receive(inbound, now):
+                self._show(shown, now)
+            # A steady flow must not starve the timers: `receive` may always have something at once.
+            if now >= wake:
+                self._timers(now)
+        self._flush()
+
+    async def _let_go(self) -> None:
+        """Closing at once could lose the last receipts: the server closes when it has read the goodbye."""
+        with suppress(TimeoutError, TransportError):
+            async with asyncio.timeout(LET_GO):
+                while True:
+                    await self.link.receive()
+
+    def _timers(self, now: float) -> None:
+        self.protocol.handle_timer(now)
+        if self.protocol.silent(now):
+            raise ChannelClosedError("the server said nothing for 3 s, though it pings every second")
+        for entry in [entry for entry in self._decoding if entry[0] <= now]:
+            self._decoding.remove(entry)
+            self.protocol.ready(entry[1])
+
+    def _show(self, shown: Shown, now: float) -> None:
+        if isinstance(shown, Farewell):
+            self.seen.ended = shown.reason or "closed"
+        elif isinstance(shown, Picture):
+            self.seen.pictures[shown.key] = shown.data
+            delay = self._decode(shown.key) if callable(self._decode) else self._decode
+            if delay is not None:
+                self._decoding.append((now + delay, shown.key))
+        else:
+            self._frame += 1
+            self.seen.events += shown
+            self.seen.at += [now] * len(shown)
+            self.protocol.painted(shown[-1].seq, now * 1000, self._frame)
+            if self._on_show is not None:
+                self._on_show(shown)
+            if self._leave_at_end and isinstance(shown[-1], StreamEnd):
+                self.protocol.bye("end")
+                self.seen.ended = "end"
+
+    def _flush(self) -> None:
+        for message in self.protocol.outgoing():
+            try:
+                self.link.send_event(message)
+            except TransportError:
+                # The reader learns of it too, in order, after what came before.
+                return

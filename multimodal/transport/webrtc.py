@@ -1,0 +1,267 @@
+"""A link over WebRTC data channels. The only module that imports aiortc.
+
+Both ends create the same two negotiated channels before anything is exchanged, so no message can come before its
+listener, and no `open` event is needed: the first message proves that the road stands. What aiortc does not offer:
+
+- bind addresses: aioice skips 127.0.0.1, so a machine with no other interface has no candidate. `_bind` hands the
+  one ICE connection of the one peer connection other addresses; nothing global is changed.
+- a limit for connecting: `closed` may come instead of `failed`, or nothing at all. `CONNECT_LIMIT` is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from aioice.ice import get_host_addresses
+from aiortc import (
+    InvalidStateError,
+    RTCConfiguration,
+    RTCDataChannel,
+    RTCIceServer,
+    RTCPeerConnection,
+    RTCSessionDescription,
+)
+
+from multimodal.errors import (
+    ChannelClosedError,
+    ChannelClosedOK,
+    MessageTooLarge,
+    RemoteProtocolError,
+    TransportError,
+)
+from multimodal.transport.base import Channel, Inbound
+from multimodal.transport.inbox import Inbox
+from multimodal.wire import EVENTS_CHANNEL, IMAGES_CHANNEL, MESSAGE_LIMIT_BYTES
+
+__all__ = ["CLOSE_LIMIT", "CONNECT_LIMIT", "IceServer", "WebRTCLink", "host_addresses"]
+
+CONNECT_LIMIT = 10.0
+"""Seconds from the answer (or the offer) to open channels; on a bad road ICE and DTLS take two."""
+CLOSE_LIMIT = 5.0
+"""Seconds that closing a peer connection may take before its remains are left to the loop."""
+
+IceServer = RTCIceServer
+"""A STUN or TURN server: ``IceServer("turn:turn.example.org", username=..., credential=...)``."""
+
+
+class WebRTCLink:
+    """One peer connection with two channels; a `Link`. Made by `answering` or `offering`.
+
+    Args:
+        ice_servers: STUN and TURN servers; none by default, because an unreachable one costs 5 s.
+        bind_addresses: the addresses to offer; None = those of all interfaces, or loopback where there is no other.
+        connect_limit: seconds from the exchange of descriptions to open channels.
+    """
+
+    def __init__(
+        self,
+        *,
+        ice_servers: Sequence[IceServer] = (),
+        bind_addresses: Sequence[str] | None = None,
+        connect_limit: float = CONNECT_LIMIT,
+    ) -> None:
+        self._pc = RTCPeerConnection(RTCConfiguration(iceServers=list(ice_servers)))
+        self._inbox = Inbox()
+        self._open = asyncio.Event()
+        self._writable: Callable[[], None] = _nothing
+        self._connect_limit = connect_limit
+        self._limit_handle: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._events = self._channel("events", *EVENTS_CHANNEL, ordered=True)
+        self._images = self._channel("images", *IMAGES_CHANNEL, ordered=False)
+        self._pc.add_listener("connectionstatechange", self._on_state)
+        _bind(self._pc, host_addresses() if bind_addresses is None else bind_addresses)
+
+    @classmethod
+    async def answering(cls, offer: str, **settings: Any) -> tuple[WebRTCLink, str]:
+        """The server's end: an SDP offer in, the link and the SDP answer out. Settings as for the class.
+
+        The answer lists our candidates; gathering them takes milliseconds without ICE servers. Cancelling frees all.
+
+        Raises:
+            RemoteProtocolError: the offer cannot be answered.
+        """
+        link = cls(**settings)
+        try:
+            try:
+                await link._pc.setRemoteDescription(RTCSessionDescription(strip_candidates(offer), "offer"))
+                await link._pc.setLocalDescription()
+            except (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError) as error:
+                # What aiortc raises over a description that it cannot parse has no class of its own.
+                raise RemoteProtocolError(f"the offer cannot be answered: {error}") from error
+        except BaseException:
+            await link.aclose()
+            raise
+        link._await_peer()
+        return link, link._pc.localDescription.sdp
+
+    @classmethod
+    async def offering(cls, **settings: Any) -> tuple[WebRTCLink, str]:
+        """The client's end: the link and its SDP offer; then `accept` the answer. Settings as for the class."""
+        link = cls(**settings)
+        try:
+            await link._pc.setLocalDescription()
+        except BaseException:
+            await link.aclose()
+            raise
+        return link, link._pc.localDescription.sdp
+
+    async def accept(self, answer: str) -> None:
+        """The server's SDP answer to our offer.
+
+        Raises:
+            RemoteProtocolError: it does not fit the offer.
+        """
+        try:
+            await self._pc.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError) as error:
+            raise RemoteProtocolError(f"the answer does not fit the offer: {error}") from error
+        self._await_peer()
+
+    async def opened(self) -> None:
+        """See `Link.opened`; the limit is `connect_limit`."""
+        await self._open.wait()
+        if self._inbox.ended is not None:
+            raise self._inbox.ended.with_traceback(None)
+
+    def send_event(self, text: str) -> None:
+        """See `Link.send_event`."""
+        self._send(self._events, text, len(text.encode()))
+
+    def send_image(self, data: bytes) -> None:
+        """See `Link.send_image`."""
+        self._send(self._images, data, len(data))
+
+    @property
+    def buffered_amount(self) -> int:
+        """See `Link.buffered_amount`."""
+        return self._events.bufferedAmount + self._images.bufferedAmount
+
+    async def receive(self) -> Inbound:
+        """See `Link.receive`."""
+        return await self._inbox.get()
+
+    def on_writable(self, callback: Callable[[], None]) -> None:
+        """See `Link.on_writable`."""
+        self._writable = callback
+
+    async def aclose(self) -> None:
+        """See `Link.aclose`. Cancelling leaves the closing to its own task."""
+        self._end(ChannelClosedOK("this side closed the connection"))
+        if self._closing is None:
+            # A task of its own, and shielded: half a close would leave sockets behind.
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_LIMIT):
+                await self._pc.close()
+        except TimeoutError:
+            raise TransportError(
+                f"closing the peer connection took more than {CLOSE_LIMIT:g} s; its sockets may still be open"
+            ) from None
+
+    # Listeners: they only enqueue or set flags, and never raise (an exception would kill the connection silently).
+
+    def _channel(self, name: Channel, number: int, label: str, *, ordered: bool) -> RTCDataChannel:
+        channel = self._pc.createDataChannel(label, ordered=ordered, negotiated=True, id=number)
+        channel.add_listener("message", partial(self._on_message, name))
+        channel.add_listener("open", self._on_open)
+        channel.add_listener("close", self._on_close)
+        channel.add_listener("bufferedamountlow", self._on_low)
+        return channel
+
+    def _on_message(self, name: Channel, data: str | bytes) -> None:
+        self._on_open()
+        if not self._inbox.put(name, data) and self._closing is None:
+            # The reader may be stuck elsewhere: a peer that floods is cut off here.
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+
+    def _on_open(self) -> None:
+        self._open.set()
+        if self._limit_handle is not None:
+            self._limit_handle.cancel()
+            self._limit_handle = None
+
+    def _on_low(self) -> None:
+        if self.buffered_amount == 0:
+            self._writable()
+
+    def _on_close(self) -> None:
+        self._end(ChannelClosedOK("the peer closed the channel"))
+
+    def _on_state(self) -> None:
+        state = self._pc.connectionState
+        if state == "failed":
+            self._end(ChannelClosedError("the connection was lost (ICE or DTLS failed)"))
+        elif state == "closed":
+            self._end(ChannelClosedOK("the peer closed the connection"))
+
+    def _await_peer(self) -> None:
+        if not self._open.is_set():
+            loop = asyncio.get_running_loop()
+            self._limit_handle = loop.call_later(self._connect_limit, self._on_limit)
+
+    def _on_limit(self) -> None:
+        self._end(
+            ChannelClosedError(
+                f"no connection within {self._connect_limit:g} s: the peer's UDP packets did not arrive; "
+                "check that one of the offered addresses can be reached, or set ICE servers"
+            )
+        )
+
+    def _end(self, reason: TransportError) -> None:
+        self._inbox.end(reason)
+        self._on_open()
+
+    def _send(self, channel: RTCDataChannel, data: str | bytes, size_bytes: int) -> None:
+        ended = self._inbox.ended
+        if ended is not None:
+            raise ended.with_traceback(None)
+        if size_bytes > MESSAGE_LIMIT_BYTES:
+            raise MessageTooLarge(size_bytes, MESSAGE_LIMIT_BYTES)
+        try:
+            channel.send(data)
+        except (InvalidStateError, ValueError) as error:
+            # ValueError: above what the peer announced; then it takes less than any browser does.
+            raise ChannelClosedError(f"cannot send on {channel.label!r} ({channel.readyState}): {error}") from error
+
+
+def host_addresses() -> list[str]:
+    """This machine's addresses, loopback only where there is no other."""
+    addresses: list[str] = get_host_addresses(use_ipv4=True, use_ipv6=True)
+    return addresses or ["127.0.0.1"]
+
+
+def strip_candidates(sdp: str) -> str:
+    """The description without candidates that only cost time.
+
+    A `.local` name that cannot be resolved costs 1 s, and checks find such a peer anyway. The end-of-candidates line
+    goes too: with it, ICE fails at once where every candidate was such a name, instead of waiting for the checks.
+    """
+    return _USELESS.sub("", sdp)
+
+
+_USELESS = re.compile(r"^a=(?:candidate:[^\r\n]*\.local [^\r\n]*|end-of-candidates)\r?\n?", re.MULTILINE)
+
+
+def _bind(pc: RTCPeerConnection, addresses: Sequence[str]) -> None:
+    # aiortc keeps aioice's connection to itself and passes it no addresses; `get_component_candidates` is aioice's
+    # public call that takes them. The channels exist, so `sctp` does.
+    assert pc.sctp is not None
+    ice = pc.sctp.transport.transport.iceGatherer._connection
+    gather, chosen = ice.get_component_candidates, list(addresses)
+
+    async def bound(component: int, addresses: list[str]) -> Any:
+        return await gather(component, chosen)
+
+    ice.get_component_candidates = bound  # type: ignore[method-assign,assignment]
+
+
+def _nothing() -> None:
+    return None
