@@ -1,0 +1,114 @@
+"""What an offer over HTTP must look like, and what the answers to wrong ones say. Pure: no server, no sockets.
+
+The exchange follows WHEP (POST an offer, 201 with the answer and the `Location` of the session, DELETE it), with one
+difference: the specification wants a media section, our sessions carry data channels only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+__all__ = ["OFFER_LIMIT_BYTES", "SDP_TYPE", "Problem", "check_content_type", "check_offer", "session_path"]
+
+OFFER_LIMIT_BYTES = 64 * 1024
+"""A browser's offer for data channels is about 1 KB; with every candidate of a laptop, 5."""
+SDP_TYPE = "application/sdp"
+
+
+class Problem(Exception):  # noqa: N818 - what HTTP calls it (RFC 9457)
+    """A request that cannot be served.
+
+    Args:
+        status: the HTTP status.
+        code: for programs.
+        message: what is wrong, for people.
+        hint: what to do.
+        headers: to send along.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.headers = dict(headers or {})
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body."""
+        return {"error": {"code": self.code, "message": self.message, "hint": self.hint}}
+
+
+def check_content_type(value: str) -> None:
+    """The Content-Type of an offer.
+
+    Raises:
+        Problem: 415, when it is not ``application/sdp``.
+    """
+    if value.split(";", 1)[0].strip().lower() != SDP_TYPE:
+        raise Problem(
+            415,
+            "unsupported_media_type",
+            f"an offer has Content-Type {SDP_TYPE}, not {value[:80] or 'none'}",
+            f"POST the SDP offer itself, with the header Content-Type: {SDP_TYPE}",
+            {"Accept-Post": SDP_TYPE},
+        )
+
+
+def check_offer(body: bytes) -> str:
+    """The SDP text of an offer for data channels.
+
+    Args:
+        body: the request's body; more than `OFFER_LIMIT_BYTES` need not be read to the end.
+
+    Raises:
+        Problem: 413 too large, 400 not an offer for data channels.
+    """
+    if len(body) > OFFER_LIMIT_BYTES:
+        raise Problem(
+            413,
+            "offer_too_large",
+            f"the offer is larger than {OFFER_LIMIT_BYTES} bytes",
+            "an offer for data channels has about 1,000 bytes",
+        )
+    try:
+        sdp = body.decode()
+    except UnicodeDecodeError:
+        raise _bad("it is not UTF-8") from None
+    if not sdp.startswith("v=0"):
+        raise _bad("it does not start with v=0")
+    kinds = re.findall(r"^m=(\w+) ", sdp, re.MULTILINE)
+    if kinds != ["application"]:
+        found = ", ".join(kinds) or "none"
+        raise _bad(f"it needs exactly one m=application section (found: {found})")
+    if not re.search(r"^m=application \d+ \S*DTLS/SCTP ", sdp, re.MULTILINE):
+        raise _bad("its m=application section is not DTLS/SCTP")
+    for line in ("a=ice-ufrag:", "a=ice-pwd:", "a=fingerprint:"):
+        if not re.search(f"^{line}\\S+", sdp, re.MULTILINE):
+            raise _bad(f"it has no {line[:-1]} line")
+    return sdp
+
+
+def session_path(root_path: str, tour: str, session: str) -> str:
+    """The absolute path of a session's resource, under whatever prefix the application is mounted.
+
+    Args:
+        root_path: the prefix, as ASGI's scope gives it.
+        tour: the tour's name, not escaped.
+        session: the session's id.
+    """
+    return f"{quote(root_path.rstrip('/'))}/whep/{quote(tour, safe='')}/{quote(session, safe='')}"
+
+
+def _bad(why: str) -> Problem:
+    return Problem(
+        400,
+        "bad_offer",
+        f"the body is not an SDP offer for data channels: {why}",
+        "create the negotiated channels 0 `events` and 1 `images` before createOffer, and add no tracks",
+    )
