@@ -1,0 +1,25 @@
+# `make tour` serves the demo tour; `make test` runs every check. Both set up .venv in the checkout by themselves.
+
+.PHONY: tour test check help
+help:
+	@echo "make tour    set up and serve the demo tour on loopback (ARGS='--late hold' passes options)"
+	@echo "make test    set up (Chromium included), then check and test everything"
+	@echo "make check   only ruff, mypy --strict and pyright"
+
+tour:
+	@.ci/setup core
+	@.venv/bin/multimodal tour $(ARGS)
+
+test: check
+	@echo "== pytest"
+	@.venv/bin/python -m pytest $(ARGS)
+
+check:
+	@.ci/setup dev
+	@echo "== ruff"
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/ruff format --check --quiet .
+	@echo "== mypy --strict"
+	@.venv/bin/mypy
+	@echo "== pyright"
+	@.venv/bin/pyright
