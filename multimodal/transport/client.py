@@ -18,6 +18,8 @@ import hashlib
 from collections import deque
 from dataclasses import dataclass
 
+import msgspec
+
 from multimodal import wire
 from multimodal.errors import RemoteProtocolError
 from multimodal.events import AnyEvent, AssetReserved
@@ -60,6 +62,17 @@ class Farewell:
 
 Shown = tuple[AnyEvent, ...] | Picture | Farewell
 """What a message makes to show: one bundle, a whole picture, or the server's goodbye."""
+
+
+class _Seq(msgspec.Struct):
+    seq: int
+
+
+class _Seqs(msgspec.Struct):
+    events: list[_Seq]
+
+
+_seqs = msgspec.json.Decoder(_Seqs)
 
 
 class _Assembly:
@@ -109,7 +122,7 @@ class ViewerProtocol:
             return list(self._part(inbound.data, now))
         message = wire.decode_server(inbound.data)
         if isinstance(message, wire.Bundle):
-            return self._bundle(message, now)
+            return self._bundle(message, inbound.data, now)
         if isinstance(message, wire.Ping):
             self._out.append(wire.encode(wire.Pong(message.id, message.t_ms, now * 1000)))
         elif isinstance(message, wire.Bye):
@@ -159,11 +172,13 @@ class ViewerProtocol:
         """The server has said nothing for `SERVER_SILENT` seconds: connect anew (V6)."""
         return now - self._heard >= SERVER_SILENT
 
-    def _bundle(self, bundle: wire.Bundle, now: float) -> list[Shown]:
+    def _bundle(self, bundle: wire.Bundle, data: str | bytes, now: float) -> list[Shown]:
+        # From the message itself: kinds that this version does not know are skipped, but they have their place.
+        for number in _seqs.decode(data).events:
+            if number.seq != self.seq + 1:
+                raise RemoteProtocolError(f"event {number.seq} follows {self.seq}: something was lost or doubled")
+            self.seq = number.seq
         for event in bundle.events:
-            if event.seq != self.seq + 1:
-                raise RemoteProtocolError(f"event {event.seq} ({event.kind}) follows {self.seq}")
-            self.seq = event.seq
             if isinstance(event, AssetReserved) and event.variants:
                 self._sha256[event.key] = event.variants[0].sha256
         self._split += bundle.events
@@ -171,7 +186,7 @@ class ViewerProtocol:
         if bundle.more:
             return []
         events, self._split = tuple(self._split), []
-        shown: list[Shown] = [events]
+        shown: list[Shown] = [events] if events else []
         for key in [key for key in self._whole if key in self._sha256]:
             shown.append(self._verified(key, self._whole.pop(key)))
         return shown
