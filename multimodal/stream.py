@@ -6,34 +6,26 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from multimodal.errors import PipeError, UsageError
+from multimodal.errors import UsageError
 from multimodal.events import AnyEvent, ProductBrief
 from multimodal.pipes.base import Describes, HasKeys, HasProducts, ImagePipe, TextPipe, Wants
+from multimodal.pumps import Inbox, close_pipe, describe, pump_images, pump_text
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
 from multimodal.sync.rehearsal import SlowPictureAligner
-from multimodal.values import Cue, EncodedImage, ImageFailure, LatePolicy, Product, Token
+from multimodal.values import Cue, EncodedImage, LatePolicy, Product
 from multimodal.wire import Bye, ClientMessage, Hello, Ready
 
 __all__ = ["MultiModalStream"]
 
 log = logging.getLogger(__name__)
 
-TOKENS_AHEAD = 64
-"""Tokens that may wait for the consumer before the text pipe is no longer pulled."""
-PICTURES_AHEAD = 16
-"""Pictures that may wait for the consumer before the image pipe is no longer pulled."""
-TOKEN_LIMIT = 8192
-"""Characters of one token: escaped as JSON it still fits one message of 60 KiB."""
-CLOSE_LIMIT = 5.0
-"""Seconds a pipe may take to close before the stream goes on without it."""
-DESCRIBE_BATCH = 4
-"""Pictures described in one call: few enough that the first slots are reserved at once."""
+TIMER_SLACK = 1e-6
+"""Seconds by which an event loop may wake early; within it a deadline counts as met."""
 
 
 class MultiModalStream:
@@ -76,13 +68,8 @@ class MultiModalStream:
         swap_wait: float = 1.0,
         slow_images: float = 0.0,
     ) -> None:
-        for name, pipe, gives in (
-            ("text_pipe", text_pipe, "Token or str"),
-            ("image_pipe", image_pipe, "EncodedImage"),
-        ):
-            if not hasattr(pipe, "__aiter__"):
-                hint = "; wrap text in ScriptTextPipe(...)" if isinstance(pipe, str | list) else ""
-                raise UsageError(f"{name} must be an async iterator of {gives}, not {type(pipe).__name__}{hint}")
+        _check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
+        _check_pipe("image_pipe", image_pipe, "EncodedImage; for a folder use FolderImagePipe(...)")
         for name, value in (("min_dwell", min_dwell), ("lead", lead)):
             if value:
                 raise UsageError(f"{name}={value} is not built yet; leave it at 0")
@@ -90,7 +77,6 @@ class MultiModalStream:
             raise UsageError(f"preroll={preroll} and slow_images={slow_images} must be 0 or more seconds")
         self.sid = uuid.uuid4().hex[:12]
         self.sync_interval = sync_interval
-        self.late: LatePolicy = late
         settings: dict[str, Any] = {
             "late": late,
             "max_hold": max_hold,
@@ -105,26 +91,20 @@ class MultiModalStream:
             else Aligner(sync_interval, **settings)
         )
         self._text, self._images = text_pipe, image_pipe
+        self._cues: list[Cue] = list(cues or ())
         self._every: EveryInterval | None = None
-        self._declared: list[Cue] = sorted(cues or (), key=lambda cue: cue.anchor)
         if cues is None:
             self._every = EveryInterval(sync_interval, image_pipe.keys() if isinstance(image_pipe, HasKeys) else ())
-        # Fed in this order at one instant: cues, tokens, then pictures and acks (R2).
-        self._cues: deque[Cue] = deque(self._declared)
-        self._tokens: deque[Token] = deque()
-        self._others: deque[Callable[[float], object]] = deque()
+        self._inbox = Inbox()
+        self._inbox.cues.extend(self._cues)
         self._pictures: dict[str, EncodedImage] = {}
         self._settled: set[str] = set()
-        self._text_done = self._images_done = self._closed = self._paused = self._speaking = False
+        self._images_done = ""
+        self._closed = self._speaking = False
         self._preroll, self._preroll_until = preroll, 0.0
-        self._failure: PipeError | None = None
-        self._text_error = ""
         self._tokens_fed = 0
         self._group: asyncio.TaskGroup | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._waiter: asyncio.Future[None] | None = None
-        self._dirty = True
-        self._room = asyncio.Event()
         self._bundle: deque[AnyEvent] = deque()
 
     # ---- what an application calls -----------------------------------------------------------------------------
@@ -134,12 +114,16 @@ class MultiModalStream:
             raise UsageError("a MultiModalStream runs once; make a new one for another run")
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
-        jobs = [self._pump_text(), self._pump_images()]
-        keys = list(self._every.keys if self._every else dict.fromkeys(cue.key for cue in self._declared))
+        jobs = [
+            pump_text(self._text, self._inbox),
+            pump_images(self._images, self._inbox, self._take_picture, self._fail_picture, self._no_more_pictures),
+        ]
+        by_anchor = sorted(self._cues, key=lambda cue: cue.anchor)
+        keys = self._every.keys if self._every else list(dict.fromkeys(cue.key for cue in by_anchor))
         if isinstance(self._images, Wants):
-            self._images.want(keys, final=self._every is not None)
+            self._images.want(tuple(keys), final=self._every is not None)
         if isinstance(self._images, Describes) and keys:
-            jobs.append(self._describe(self._images, keys))
+            jobs.append(describe(self._images, list(keys), self._inbox, self._aligner.feed_asset))
         self._tasks = [self._group.create_task(job) for job in jobs]
         return self
 
@@ -162,8 +146,8 @@ class MultiModalStream:
             await asyncio.wait(self._tasks)
         else:
             for pipe in (self._text, self._images):
-                await _close(pipe)
-        self._wake()
+                await close_pipe(pipe)
+        self._inbox.wake()
 
     def __aiter__(self) -> MultiModalStream:
         return self
@@ -201,29 +185,28 @@ class MultiModalStream:
         if self._aligner.ended or self._closed:
             raise UsageError(f"cue for {key!r} at {anchor}: the stream has ended")
         cue = Cue(anchor, key, late, max_hold, product)
-        self._declared.append(cue)
         self._cues.append(cue)
-        if isinstance(self._images, Wants):
+        self._inbox.cues.append(cue)
+        if isinstance(self._images, Wants) and not self._images_done:
             self._images.want([key])
-        if self._images_done and key not in self._settled:
-            self._fail_picture(key, "not_found")
-        self._wake()
+        elif self._images_done and key not in self._settled:
+            self._fail_picture(key, self._images_done)
+        self._inbox.wake()
 
     def pause(self) -> None:
         """Stop pulling text; pictures go on being prepared."""
-        self._paused = True
+        self._inbox.paused = True
 
     def resume(self) -> None:
         """Go on after a pause."""
-        self._paused = False
-        self._wake()
-        self._room.set()
+        self._inbox.paused = False
+        self._inbox.wake()
+        self._inbox.emptied()
 
     def ack(self, message: ClientMessage) -> None:
         """What a viewer said: `Hello` makes it an acking viewer, `Ready` makes a picture ready, `Bye` ends that."""
         if isinstance(message, Hello | Ready | Bye):
-            self._others.append(lambda now: self._aligner.feed_ack(message, now))
-            self._wake()
+            self._inbox.put(lambda now: self._aligner.feed_ack(message, now))
 
     def picture(self, key: str) -> EncodedImage | None:
         """The bytes behind an `asset` event that lists variants."""
@@ -233,157 +216,77 @@ class MultiModalStream:
         """The boundary at which a picture is wanted first; None = no cue names it."""
         if self._every is not None and (anchor := self._every.anchor(key)) is not None:
             return anchor
-        return min((cue.anchor for cue in self._declared if cue.key == key), default=None)
+        return min((cue.anchor for cue in self._cues if cue.key == key), default=None)
 
-    # ---- events out ----------------------------------------------------------------------------------------------
+    # ---- items in, events out ------------------------------------------------------------------------------------
 
     async def _pull(self) -> list[AnyEvent]:
         if self._group is None:
             raise UsageError("use `async with MultiModalStream(...) as stream:` before iterating")
-        loop = asyncio.get_running_loop()
+        loop, inbox = asyncio.get_running_loop(), self._inbox
         while not (events := self._aligner.events()):
             if self._aligner.ended or self._closed:
-                if self._failure is not None:
-                    failure, self._failure = self._failure, None
+                failure, inbox.failure = inbox.failure, None
+                if failure is not None:
                     raise failure
                 return []
-            if not self._dirty:
-                await self._sleep(loop)
+            timer = self._aligner.next_timer()
+            if not self._speaking and (timer is None or self._preroll_until < timer):
+                timer = self._preroll_until
+            await inbox.sleep(timer)
             self._feed(loop.time())
         return events
 
-    async def _sleep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Until something comes in or the next deadline. A bare future: `wait_for` would cost a task per token."""
-        timer = self._aligner.next_timer()
-        if not self._speaking and (timer is None or self._preroll_until < timer):
-            timer = self._preroll_until
-        self._waiter = loop.create_future()
-        handle = None if timer is None else loop.call_at(timer, self._wake)
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-            if handle is not None:
-                handle.cancel()
-
     def _feed(self, now: float) -> None:
-        aligner = self._aligner
-        self._dirty = False
+        aligner, inbox = self._aligner, self._inbox
+        inbox.dirty = False
         timer = aligner.next_timer()
-        if timer is not None and timer - now < 1e-6:
-            # The loop may wake us a clock tick early; a deadline is met when its timer fired.
+        if timer is not None and timer - now < TIMER_SLACK:
             now = max(now, timer)
         if not self._preroll_until:
             self._preroll_until = now + self._preroll
             aligner.handle_timer(now)
-        while self._cues:
-            aligner.feed_cue(self._cues.popleft(), now)
-        if (self._tokens or self._text_done) and self._may_speak(now):
+        while inbox.cues:
+            aligner.feed_cue(inbox.cues.popleft(), now)
+        if (inbox.tokens or inbox.text_done) and self._may_speak(now):
             self._feed_tokens(now)
-        while self._others:
-            self._others.popleft()(now)
+        while inbox.others:
+            inbox.others.popleft()(now)
         timer = aligner.next_timer()
         if timer is not None and now >= timer:
             aligner.handle_timer(now)
-        self._room.set()
+        inbox.emptied()
 
     def _may_speak(self, now: float) -> bool:
         if not self._speaking:
             first = (
                 self._every.first(self.sync_interval)
                 if self._every
-                else [cue.key for cue in self._declared if cue.anchor <= self.sync_interval]
+                else [cue.key for cue in self._cues if cue.anchor <= self.sync_interval]
             )
             unknown = self._every is not None and len(first) < 2 and not self._images_done
-            if now + 1e-6 < self._preroll_until and (unknown or self._aligner.unready(first)):
+            if now + TIMER_SLACK < self._preroll_until and (unknown or self._aligner.unready(first)):
                 return False
             self._speaking = True
-        return not self._paused
+        return not self._inbox.paused
 
     def _feed_tokens(self, now: float) -> None:
-        aligner, tokens, every = self._aligner, self._tokens, self._every
+        aligner, inbox, every = self._aligner, self._inbox, self._every
         if every is not None and self._tokens_fed == 0:
             for cue in every.reach(0):
                 aligner.feed_cue(cue, now)
-        while tokens and not aligner.paused:
-            token = tokens.popleft()
+        while inbox.tokens and not aligner.paused:
+            token = inbox.tokens.popleft()
             self._tokens_fed += 1
             if every is not None and self._tokens_fed % self.sync_interval == 0:
                 for cue in every.reach(self._tokens_fed):
                     aligner.feed_cue(cue, now)
             aligner.feed_token(token, now)
-        if self._text_done and not tokens:
-            if self._text_error:
-                aligner.feed_error("text_pipe", self._text_error, now, fatal=True)
+        if inbox.text_done and not inbox.tokens:
+            if inbox.text_error:
+                aligner.feed_error("text_pipe", inbox.text_error, now, fatal=True)
+                inbox.text_error = ""
             aligner.feed_eof(now)
-
-    def _wake(self) -> None:
-        self._dirty = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    # ---- items in ------------------------------------------------------------------------------------------------
-
-    async def _pump_text(self) -> None:
-        count = 0
-        try:
-            async for item in self._text:
-                token = item if isinstance(item, Token) else Token(item)
-                if not isinstance(token.text, str) or len(token.text) > TOKEN_LIMIT:
-                    raise PipeError(
-                        f"gave a token of {type(item).__name__}, {len(str(token.text))} characters; "
-                        f"give Token or str of at most {TOKEN_LIMIT} characters"
-                    )
-                count += 1
-                self._tokens.append(token)
-                if token.last:
-                    # The end shares the instant of the last token where the pipe knows it (T6).
-                    return
-                self._wake()
-                while self._paused or len(self._tokens) >= TOKENS_AHEAD:
-                    self._room.clear()
-                    await self._room.wait()
-        except Exception as error:
-            self._fail_pipe("text_pipe", f"the text pipe failed after {count} tokens", error)
-        finally:
-            self._text_done = True
-            self._wake()
-            await _close(self._text)
-
-    async def _pump_images(self) -> None:
-        try:
-            async for item in self._images:
-                if isinstance(item, EncodedImage):
-                    self._take_picture(item)
-                elif isinstance(item, ImageFailure):
-                    self._fail_picture(item.key, item.reason)
-                else:
-                    raise PipeError(
-                        f"gave {type(item).__name__}; give EncodedImage, or ImageFailure for a picture that failed"
-                    )
-                while len(self._others) >= PICTURES_AHEAD:
-                    self._room.clear()
-                    await self._room.wait()
-            reason = "not_found"
-        except Exception as error:
-            reason = "image_pipe_failed"
-            self._fail_pipe("image_pipe", f"the image pipe failed after {len(self._settled)} pictures", error)
-        finally:
-            await _close(self._images)
-        self._images_done = True
-        for key in {cue.key for cue in self._declared} - self._settled:
-            self._fail_picture(key, reason)
-        self._wake()
-
-    async def _describe(self, pipe: Describes, keys: list[str]) -> None:
-        try:
-            for start in range(0, len(keys), DESCRIBE_BATCH):
-                for asset in await pipe.describe(keys[start : start + DESCRIBE_BATCH]):
-                    self._others.append(partial(self._aligner.feed_asset, asset))
-                self._wake()
-        except Exception:
-            # The same failure comes out of the iteration, with the pictures it costs.
-            log.debug("describing pictures failed", exc_info=True)
 
     def _take_picture(self, image: EncodedImage) -> None:
         if image.key in self._pictures:
@@ -393,38 +296,26 @@ class MultiModalStream:
         self._settled.add(image.key)
         if self._every is not None and self._every.anchor(image.key) is None:
             self._every.add(image.key)
-            for cue in self._every.reach(self._tokens_fed if self._speaking else -1):
-                self._cues.append(cue)
-        self._others.append(lambda now: self._aligner.feed_image(image, now))
-        self._wake()
+            if self._speaking:
+                self._inbox.cues.extend(self._every.reach(self._tokens_fed))
+        self._inbox.put(lambda now: self._aligner.feed_image(image, now))
 
     def _fail_picture(self, key: str, reason: str) -> None:
         self._settled.add(key)
-        self._others.append(lambda now: self._aligner.feed_image_failed(key, reason, now))
-        self._wake()
+        self._inbox.put(lambda now: self._aligner.feed_image_failed(key, reason, now))
 
-    def _fail_pipe(self, code: str, what: str, error: Exception) -> None:
-        message = f"{what}: {error}" if isinstance(error, PipeError) else f"{what}: {type(error).__name__}: {error}"
-        failure = PipeError(message, retryable=getattr(error, "retryable", False))
-        failure.__cause__ = error
-        self._failure = self._failure or failure
-        if code == "text_pipe":
-            # Told where the text broke off, after the tokens that came before.
-            self._text_error = message
-        else:
-            self._others.append(lambda now: self._aligner.feed_error(code, message, now))
+    def _no_more_pictures(self, reason: str, message: str) -> None:
+        self._images_done = reason
+        if message:
+            self._inbox.put(lambda now: self._aligner.feed_error("image_pipe", message, now))
+        for key in {cue.key for cue in self._cues} - self._settled:
+            self._fail_picture(key, reason)
+        self._inbox.wake()
 
 
-async def _close(pipe: object) -> None:
-    """Close a pipe that can be closed; the stream is over, so one that fails to close is only logged."""
-    close = getattr(pipe, "aclose", None)
-    if close is None:
-        return
-    try:
-        async with asyncio.timeout(CLOSE_LIMIT):
-            await close()
-    except Exception as error:
-        log.warning("closing %s failed: %r", type(pipe).__name__, error)
+def _check_pipe(name: str, pipe: object, gives: str) -> None:
+    if not hasattr(pipe, "__aiter__"):
+        raise UsageError(f"{name} is {type(pipe).__name__}; it must be an async iterator of {gives}")
 
 
 def _products(image_pipe: object) -> Sequence[Product]:

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("values", "events", "errors", "_version"),
     ("wire",),
     ("pipes", "sync"),
-    ("stream",),
+    ("pumps", "stream"),
     ("journal", "transport"),
     ("serving", "browser", "glass", "glass_judge", "glass_world"),
     ("demos", "bench", "check"),
