@@ -122,7 +122,7 @@ class Aligner:
         self._waiting: list[_Declared] = []
         self._due: list[_Declared] = []
         self._swaps: dict[str, list[_Declared]] = {}
-        self._declared = 0
+        self._declared: list[Cue] = []
         self._mark = -1
         self._mark_at = 0.0
         self._hold_until: float | None = None
@@ -174,8 +174,8 @@ class Aligner:
         self._enter(now)
         if self._ended:
             raise UsageError(f"cue for {cue.key!r} at {cue.anchor}: the stream has ended")
-        number = self._declared
-        self._declared += 1
+        number = len(self._declared)
+        self._declared.append(cue)
         self._asked.add(cue.key)
         own_mark = -(-cue.anchor // self._interval) * self._interval
         if self._eof:
@@ -267,6 +267,20 @@ class Aligner:
     def paused(self) -> bool:
         """Held tokens stand above the high water mark: stop pulling text."""
         return len(self._held) >= self._high_water
+
+    @property
+    def plan(self) -> dict[int, Cue]:
+        """The cues declared so far by number, the stream's own settings filled in where a cue left them open."""
+        return {
+            number: Cue(
+                cue.anchor,
+                cue.key,
+                cue.late or self._late,
+                self._max_hold if cue.max_hold is None else cue.max_hold,
+                cue.product,
+            )
+            for number, cue in enumerate(self._declared)
+        }
 
     @property
     def ended(self) -> bool:

@@ -90,6 +90,6 @@ def pytest_runtest_makereport(
     if report.when == "call" and report.failed:
         from multimodal.sync.drift import drift_report
 
-        for number, log in enumerate(item.stash.get(_LOGS, [])):
+        for number, log in enumerate(item.stash[_LOGS] if _LOGS in item.stash else ()):
             report.sections.append((f"drift of sync_log {number}", drift_report(log).text()))
     return report

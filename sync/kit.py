@@ -1,0 +1,171 @@
+"""Assertions over the log of a tour, for tests: in sync, every cue settled, the right product. And `record`.
+
+    from multimodal.sync.kit import assert_in_sync
+
+    def test_the_tour_never_drifts(sync_log):
+        assert_in_sync(sync_log(text_pipe=..., image_pipe=..., sync_interval=3), preset="strict")
+
+Each raises `DriftError`, an AssertionError, whose message says the verdict in tokens and ms, then the words, the token
+and the likely cause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from multimodal.errors import SyncError, UsageError
+from multimodal.events import AnyEvent, CueMissed, Reveal
+from multimodal.sync.faults import Fault, raise_faults
+from multimodal.sync.identity import product_faults
+from multimodal.sync.log import SyncLog
+from multimodal.sync.rules import cue_faults, mark_faults, sequence_faults, text_faults
+from multimodal.sync.timing import PRESETS, hold_faults, pair_faults
+
+if TYPE_CHECKING:
+    from multimodal.stream import MultiModalStream
+
+__all__ = [
+    "assert_every_cue_settled",
+    "assert_holds_kept",
+    "assert_in_sync",
+    "assert_right_product",
+    "record",
+]
+
+HOLD_TOLERANCE_MS = 100.0
+"""How late a timer may fire before a hold has run over: an event loop of a busy machine wakes tens of ms late."""
+
+
+def assert_in_sync(
+    log: SyncLog,
+    preset: str = "default",
+    *,
+    max_hold: float = 0.25,
+    hold_tolerance_ms: float = HOLD_TOLERANCE_MS,
+    **overrides: Any,
+) -> None:
+    """Every picture came with its words: not before them, not too late, and no hold ended early or ran over.
+
+    Time is judged at the last vantage point that the log has for a reveal: painted, else arrived, else emitted. The
+    length of a hold is not lateness; `assert_holds_kept` judges it, and is part of this assertion. A picture before its
+    anchor, or for other words than planned, fails under every preset.
+
+    Args:
+        log: what was recorded.
+        preset: ``strict`` (the anchor's own mark, -100/+240 ms), ``default`` (within `sync_interval - 1` tokens,
+            -250/+500 ms) or ``relaxed`` (the same sentence, +1000 ms).
+        max_hold: seconds, for cues whose own is not in the plan.
+        hold_tolerance_ms: how far a hold may overrun its deadline.
+        overrides: one or more of `early_ms`, `late_ms`, `max_token_drift`, `min_same_frame_share`, `max_swap_ms`
+            (`multimodal.sync.timing.Limits`).
+
+    Raises:
+        DriftError: it did not, or no picture came at all.
+        UsageError: an unknown preset or override.
+    """
+    if preset not in PRESETS:
+        raise UsageError(f"preset={preset!r} is unknown; use one of {', '.join(PRESETS)}")
+    limits = PRESETS[preset]
+    known = [name for name in limits.__struct_fields__ if name != "place"]
+    if unknown := overrides.keys() - set(known):
+        raise UsageError(f"assert_in_sync has no limit {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+    limits = msgspec.structs.replace(limits, **overrides)
+    faults = [*pair_faults(log, limits, preset), *hold_faults(log, max_hold, hold_tolerance_ms)]
+    if not faults and not log.of(Reveal):
+        faults.append(_nothing_shown(log))
+    raise_faults(log, faults)
+
+
+def assert_holds_kept(log: SyncLog, *, max_hold: float = 0.25, hold_tolerance_ms: float = HOLD_TOLERANCE_MS) -> None:
+    """No hold ended early (R5), ran over its deadline, or kept text back beyond its end; nothing else waited.
+
+    Args:
+        log: what was recorded.
+        max_hold: seconds, for cues whose own is not in the plan.
+        hold_tolerance_ms: how far a hold may overrun its deadline.
+
+    Raises:
+        DriftError: one did.
+    """
+    raise_faults(log, hold_faults(log, max_hold, hold_tolerance_ms))
+
+
+def assert_every_cue_settled(log: SyncLog, *, text: str | None = None) -> None:
+    """The sequence is whole: rules R1 to R4b, R6 and R7 of the contract, as far as a log can show them.
+
+    Each declared cue has exactly one outcome and each preview exactly one swap; marks stand where they belong, each
+    once; text is in order; `seq` has no gap, `pts_ms` never falls, nothing follows the end. Where arrivals are
+    recorded, every event arrived, once and in order.
+
+    Args:
+        log: what was recorded. Without a plan, cues without outcome are noticed by their numbers and by what the
+            marks announce.
+        text: the narration that was given to the stream; None = not compared.
+
+    Raises:
+        DriftError: a rule was broken.
+    """
+    sequence = list(sequence_faults(log))
+    raise_faults(log, [*sequence, *text_faults(log, text), *mark_faults(log), *cue_faults(log)])
+
+
+def assert_right_product(
+    log: SyncLog,
+    expected: Mapping[int, str] | None = None,
+    *,
+    anchors: Mapping[int, str] | None = None,
+    words: bool = True,
+) -> None:
+    """Every picture shows the product that its words are about.
+
+    The reveal is compared with the plan, with what the stream said of the picture, with what the test expects, and
+    with the words: a product's title or alias that ends at the anchor must be that of the picture's product; so must,
+    for a cue whose product no plan vouches for, one of those named in its sentence.
+
+    Args:
+        log: what was recorded.
+        expected: the picture's key by the cue's number.
+        anchors: the picture's key by the anchor, each of which needs a reveal.
+        words: False = do not compare with the words.
+
+    Raises:
+        DriftError: a picture of another product, or another picture than planned or expected.
+    """
+    raise_faults(log, product_faults(log, expected or {}, anchors or {}, words))
+
+
+async def record(stream: MultiModalStream, *, limit: float = 60.0) -> SyncLog:
+    """Drive a stream in process to its end, and give back what it emitted and its plan.
+
+    Args:
+        stream: not yet entered; it is closed at the end. Cancelling closes it too.
+        limit: seconds that it may take.
+
+    Raises:
+        SyncError: it did not end within `limit`.
+        PipeError: a pipe failed.
+    """
+    events: list[AnyEvent] = []
+    try:
+        async with asyncio.timeout(limit) as scope, stream:
+            async for bundle in stream.bundles():
+                events.extend(bundle)
+    except TimeoutError as error:
+        if not scope.expired():
+            raise
+        last = f"seq {events[-1].seq} at token {events[-1].tok}" if events else "nothing"
+        raise SyncError(
+            f"the tour did not end within limit={limit:g} s; the last event was {last}, waiting for the next one."
+            " Look for a text or image pipe that hangs, or give a higher limit"
+        ) from error
+    return SyncLog(tuple(events), plan=stream.plan)
+
+
+def _nothing_shown(log: SyncLog) -> Fault:
+    missed = [event.reason for event in log.of(CueMissed)]
+    why = f"{len(missed)} cues were missed: {', '.join(sorted(set(missed)))}" if missed else "the log has no cue"
+    return Fault("no picture came, so nothing was in sync", "fetch" if missed else "anchor", why, 0)

@@ -1,0 +1,248 @@
+"""Whether pictures came with their words, read off a log: each function yields a fault per breach."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from multimodal.events import CueMissed, Reveal, SyncMark, Text
+from multimodal.sync.drift import Pair, pairs
+from multimodal.sync.faults import Cause, Fault, tokens
+from multimodal.sync.log import SyncLog
+from multimodal.sync.rules import AT_THE_END, policy
+from multimodal.sync.words import sentence_end
+
+__all__ = ["PRESETS", "Limits", "hold_faults", "pair_faults"]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How far a picture and its words may come apart.
+
+    Args:
+        place: ``mark`` = on the first mark at or behind the anchor; ``interval`` = at most `sync_interval - 1` tokens
+            behind it; ``sentence`` = at most on the first mark at or behind the end of the anchor's sentence.
+        early_ms: how much the picture may lead its words; None = not judged.
+        late_ms: how much it may trail them.
+        max_token_drift: a bound in tokens beside `place`; None = none.
+        min_same_frame_share: of the judged reveals; None = not judged.
+        max_swap_ms: from a preview to its picture; None = not judged.
+    """
+
+    place: Literal["mark", "interval", "sentence"]
+    early_ms: float | None
+    late_ms: float
+    max_token_drift: int | None = None
+    min_same_frame_share: float | None = None
+    max_swap_ms: float | None = None
+
+
+PRESETS: Mapping[str, Limits] = {
+    "strict": Limits("mark", 100, 240),
+    "default": Limits("interval", 250, 500),
+    "relaxed": Limits("sentence", None, 1000),
+}
+"""The presets of the contract, section 7."""
+
+ROUNDING_MS = 0.01
+"""Times in a log are rounded to 0.001 ms, differences of two to twice that."""
+
+
+def pair_faults(log: SyncLog, limits: Limits, label: str) -> Iterator[Fault]:
+    """One fault at most for each reveal: its place first, then its time. A hold's length is not lateness here."""
+    found = pairs(log)
+    for pair in found:
+        fault = _place_fault(log, pair, limits, label) or _time_fault(log, pair, limits, label)
+        if fault is None and limits.max_swap_ms is not None and pair.reveal.preview:
+            fault = _swap_fault(log, pair, limits.max_swap_ms)
+        if fault is not None:
+            yield fault
+    judged = [pair for pair in found if not pair.apart] if log.painted else []
+    apart = [pair for pair in judged if not pair.same_frame]
+    if judged and limits.min_same_frame_share is not None:
+        share = 1 - len(apart) / len(judged)
+        if share < limits.min_same_frame_share:
+            pair = apart[0]
+            late = pair.skew_ms.get("painted", 0.0)
+            verdict = (
+                f"same-frame share {share:.3f} is below {limits.min_same_frame_share}:"
+                f" {pair.reveal.key!r}, first of {len(apart)}, came 0 tokens and {late:.0f} ms behind its words"
+            )
+            yield _fault(pair, verdict, "client", "words and picture were painted in different frames")
+
+
+def _place_fault(log: SyncLog, pair: Pair, limits: Limits, label: str) -> Fault | None:
+    reveal, key = pair.reveal, repr(pair.reveal.key)
+    planned = log.plan.get(reveal.cue) if log.plan else None
+    if planned is not None and planned.anchor != reveal.anchor:
+        off = reveal.anchor - planned.anchor
+        verdict = f"{key} came for the wrong words: {_off(log, pair, off, planned.anchor)}"
+        why = f"the cue was planned at boundary {planned.anchor} and revealed for {reveal.anchor}"
+        return _fault(pair, verdict, "anchor", why, planned.anchor)
+    for place, cause, why in (
+        (reveal.mark, "anchor", f"it names mark {reveal.mark}, which lies before its anchor"),
+        (pair.at, "queue", f"it stands after token {pair.at}, not on its mark"),
+    ):
+        if place < reveal.anchor:
+            verdict = f"{key} came before its words: {_off(log, pair, place - reveal.anchor, reveal.anchor)}"
+            return _fault(pair, verdict, "anchor" if cause == "anchor" else "queue", why)
+    if pair.at != reveal.mark:
+        verdict = f"{key} left its mark: {_off(log, pair, pair.at - reveal.anchor, reveal.anchor)}"
+        return _fault(pair, verdict, "queue", f"it stands after token {pair.at}, its mark is {reveal.mark}")
+    if pair.mark is None:
+        verdict = f"{key} came without its mark: {_off(log, pair, pair.token_drift, reveal.anchor)}"
+        return _fault(pair, verdict, "queue", f"the log has no mark {reveal.mark}")
+    if reveal.declared_late:
+        return None  # outside R2's bound: the application tied it to words that were already out
+    bound = _bound(log, reveal, limits)
+    if reveal.mark > bound:
+        verdict = f"{key} came late: {_off(log, pair, pair.token_drift, reveal.anchor)}"
+        limit = f"limit: {tokens(bound - reveal.anchor)}, preset {label}"
+        return _fault(pair, f"{verdict} ({limit})", "anchor", f"it went to mark {reveal.mark}, {bound} was its last")
+    return None
+
+
+def _bound(log: SyncLog, reveal: Reveal, limits: Limits) -> int:
+    """The last boundary that the limits allow."""
+    marks = sorted(log.marks)
+    interval = log.start.sync_interval if log.start else 1
+
+    def mark_from(boundary: int) -> int:
+        place = bisect_left(marks, boundary)
+        return marks[place] if place < len(marks) else boundary
+
+    bound = mark_from(reveal.anchor)
+    if limits.place == "interval":
+        bound = max(bound, reveal.anchor + interval - 1)
+    elif limits.place == "sentence":
+        end = sentence_end(log.text, log.char_at(reveal.anchor))
+        sentence = next((at for at in range(reveal.anchor, log.tokens + 1) if log.char_at(at) >= end), log.tokens)
+        bound = max(bound, mark_from(sentence))
+    if limits.max_token_drift is not None:
+        bound = min(bound, reveal.anchor + limits.max_token_drift)
+    return bound
+
+
+def _time_fault(log: SyncLog, pair: Pair, limits: Limits, label: str) -> Fault | None:
+    reveal, key = pair.reveal, repr(pair.reveal.key)
+    drift = f"{tokens(pair.token_drift)} behind its anchor"
+    if log.arrived and reveal.seq not in log.arrival:
+        return _fault(pair, f"{key} never arrived, {drift}", "network", "it was emitted and did not arrive")
+    if log.painted and pair.frames[1] is None:
+        return _fault(pair, f"{key} was never painted, {drift}", "client", "no receipt reaches its seq")
+    # What a hold took was asked for, and is judged by hold_faults.
+    skews = {vantage: skew - pair.held_ms for vantage, skew in pair.skew_ms.items()}
+    if not skews:
+        return None
+    vantage, skew = list(skews.items())[-1]
+    if skew > limits.late_ms:
+        side, limit = "late", f"+{limits.late_ms:g}"
+    elif limits.early_ms is not None and skew < -limits.early_ms:
+        side, limit = "early", f"-{limits.early_ms:g}"
+    else:
+        return None
+
+    def off(value: float | None) -> bool:
+        early = -limits.early_ms if limits.early_ms is not None else float("-inf")
+        return value is not None and not early <= value <= limits.late_ms
+
+    cause: Cause
+    if off(skews.get("emitted")):
+        late_mark = pair.mark and pair.words and pair.mark.pts_ms - pair.words.pts_ms
+        cause, why = "queue", "it was emitted away from its words"
+        if off(late_mark or None):
+            cause, why = "generator", f"its mark came {late_mark:.0f} ms behind its words: the text had not gone on"
+    elif off(skews.get("arrived")):
+        cause, why = "network", f"emitted {skews['emitted']:+.0f} ms from its words, arrived {skews['arrived']:+.0f} ms"
+    else:
+        seen = "arrived in time" if "arrived" in skews else "emitted in time; arrivals are not recorded"
+        cause, why = "client", f"{seen}, painted {skew:+.0f} ms from its words"
+    words = "behind" if skew > 0 else "ahead of"
+    verdict = f"{key} came {side}: {tokens(pair.token_drift)} and {abs(skew):.0f} ms {words} its words, as {vantage}"
+    return _fault(pair, f"{verdict} (limit: {limit} ms, preset {label})", cause, why)
+
+
+def _swap_fault(log: SyncLog, pair: Pair, limit_ms: float) -> Fault | None:
+    reveal, swap = pair.reveal, pair.swap
+    if swap is not None and swap.ok and (pair.swap_ms is None or pair.swap_ms <= limit_ms):
+        return None
+    if swap is None or pair.swap_ms is None:
+        verdict = f"the picture behind the preview of {reveal.key!r} never came"
+        return _fault(pair, verdict, "fetch", "the log has no swap")
+    came = f"after {tokens(swap.tok - reveal.tok)} and {pair.swap_ms:.0f} ms"
+    what = f"came {came}" if swap.ok else f"was given up {came}: {swap.reason}"
+    bytes_at = next((asset.pts_ms for asset in log.assets.get(reveal.key, ()) if asset.variants), None)
+    cause: Cause = "fetch"
+    why = "its bytes came no sooner"
+    if bytes_at is not None and swap.pts_ms - bytes_at > limit_ms / 2:
+        cause, why = "decode", f"its bytes were there {swap.pts_ms - bytes_at:.0f} ms before"
+    verdict = f"the picture behind the preview of {reveal.key!r} {what} (limit: {limit_ms:g} ms)"
+    return _fault(pair, verdict, cause, why)
+
+
+def hold_faults(log: SyncLog, max_hold: float, tolerance_ms: float) -> Iterator[Fault]:
+    """R4, R5: no hold ends early or runs over, nothing waits where nobody holds, held text leaves with its hold."""
+    mark: SyncMark | None = None
+    bound_ms = 0.0
+    open_outcomes = 0
+    released_at: float | None = None
+    for event in log.events:
+        if isinstance(event, SyncMark):
+            mark, bound_ms, open_outcomes = event, 0.0, event.pending
+        elif isinstance(event, Reveal | CueMissed) and mark and getattr(event, "reason", "") not in AT_THE_END:
+            open_outcomes -= 1
+            own_ms = _hold_ms(log, event.cue, max_hold)
+            bound_ms = max(bound_ms, own_ms)
+            waited = event.pts_ms - mark.pts_ms
+            where = f"mark {mark.mark}, cue {event.cue}, seq {event.seq}"
+            released_at = event.pts_ms
+            # Times are rounded to 1 us; a timer may fire late, but never where there is no hold to end.
+            if bound_ms == 0 and waited > ROUNDING_MS:
+                verdict = f"{event.key!r} came late: 0 tokens and {waited:.0f} ms behind its mark (R2)"
+                yield Fault(verdict, "queue", "no cue of its mark may hold, yet it waited", event.anchor, where)
+            elif bound_ms and waited > bound_ms + tolerance_ms:
+                what = f"ran over: 0 tokens and {waited:.0f} ms, {bound_ms:.0f} ms were allowed (R4)"
+                why = "its deadline did not end the wait"
+                yield Fault(f"the hold for {event.key!r} {what}", "queue", why, event.anchor, where)
+            elif isinstance(event, Reveal) and event.preview and waited < own_ms - ROUNDING_MS:
+                what = f"ended 0 tokens and {own_ms - waited:.0f} ms early, after {waited:.0f} of {own_ms:.0f} ms (R5)"
+                why = "its picture was neither ready nor failed: only a preview was shown"
+                yield Fault(f"the hold for {event.key!r} {what}", "queue", why, event.anchor, where)
+        elif isinstance(event, Text) and mark:
+            late = event.pts_ms - (mark.pts_ms if released_at is None else released_at)
+            if event.token_count > 1 and event.pts_ms != released_at:
+                verdict = f"{tokens(event.token_count)} of text were held {late:.0f} ms beyond the last hold's end"
+                why = "text released together had been waiting, and no hold ended here: a deadline was not cleared"
+                yield Fault(verdict, "queue", why, event.token_index, f"seq {event.seq}")
+    if mark is not None and log.end is None and open_outcomes > 0:
+        verdict = (
+            f"the hold at mark {mark.mark} never ended: {open_outcomes} of {mark.pending} outcomes are missing (R4)"
+        )
+        last = log.events[-1].pts_ms - mark.pts_ms
+        why = f"the log stops {tokens(log.tokens - mark.mark)} and {last:.0f} ms behind the mark"
+        yield Fault(verdict, "queue", why, mark.mark, f"seq {mark.seq}")
+
+
+def _hold_ms(log: SyncLog, cue: int, max_hold: float) -> float:
+    if policy(log, cue) != "hold":
+        return 0.0
+    own = log.plan[cue].max_hold if log.plan and cue in log.plan else None
+    return 1000 * (max_hold if own is None else own)
+
+
+def _off(log: SyncLog, pair: Pair, off: int, anchor: int) -> str:
+    """``3 tokens and 150 ms behind them``: how far a reveal stands from a boundary, at its emission."""
+    words = log.words_before(anchor)
+    if words is None:
+        return f"{tokens(abs(off))} {'behind' if off > 0 else 'ahead of'} them"
+    late = pair.reveal.pts_ms - words.pts_ms
+    side = "behind" if off > 0 or (off == 0 and late >= 0) else "ahead of"
+    return f"{tokens(abs(off))} and {abs(late):.0f} ms {side} them"
+
+
+def _fault(pair: Pair, verdict: str, cause: Cause, why: str, boundary: int | None = None) -> Fault:
+    reveal = pair.reveal
+    where = f"mark {reveal.mark}, cue {reveal.cue}, seq {reveal.seq}"
+    return Fault(verdict, cause, why, reveal.anchor if boundary is None else boundary, where)

@@ -1,0 +1,90 @@
+"""Sentences and product names in a narration, found by means of their own: not by the code that places the cues."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from multimodal.events import ProductBrief
+
+__all__ = ["Mention", "Names", "sentence_around", "sentence_end"]
+
+_SENTENCE_END = re.compile(r"[.!?…]+[\"')\]”’»]*(?=\s|$)|[。！？]+[”’」』]*")
+_GAP = re.compile(r"[^\w.!?…。！？]*")
+"""What may stand between a name and the boundary behind it: spaces, commas, quotes; no sentence end."""
+
+
+class Mention(msgspec.Struct, frozen=True):
+    """A product's name in a text, from `start` to `end` in characters; `ids` = every product that bears it."""
+
+    start: int
+    end: int
+    ids: frozenset[str]
+
+
+class Names:
+    """Finds products by title and alias, case ignored, whole words only, the longest name where several begin.
+
+    Args:
+        products: the products that may be named.
+    """
+
+    def __init__(self, products: Iterable[ProductBrief]) -> None:
+        self._ids: dict[str, set[str]] = {}
+        self.titles: dict[str, str] = {}
+        for product in products:
+            self.titles[product.id] = product.title
+            for name in (product.title, *product.aliases):
+                if name.strip():
+                    self._ids.setdefault(_folded(name), set()).add(product.id)
+        longest_first = sorted(self._ids, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(_whole, longest_first)), re.IGNORECASE) if longest_first else None
+
+    def mentions(self, text: str) -> list[Mention]:
+        """Every mention, in order, none overlapping another."""
+        found = self._pattern.finditer(text) if self._pattern else ()
+        return [Mention(hit.start(), hit.end(), frozenset(self._ids.get(_folded(hit[0]), ()))) for hit in found]
+
+    def at(self, text: str, char: int) -> frozenset[str]:
+        """The products whose name ends at a place, but for spaces and commas; empty = no name ends there."""
+        for mention in reversed(self.mentions(text)):
+            if mention.end <= char and _GAP.fullmatch(text, mention.end, char):
+                return mention.ids
+        return frozenset()
+
+    def within(self, text: str, start: int, end: int) -> frozenset[str]:
+        """The products named between two places."""
+        inside = (mention.ids for mention in self.mentions(text) if mention.start >= start and mention.end <= end)
+        return frozenset().union(*inside)
+
+
+def sentence_end(text: str, char: int) -> int:
+    """Where the sentence ends in which, or before which, a place lies."""
+    hit = _SENTENCE_END.search(text, char)
+    return hit.end() if hit else len(text)
+
+
+def sentence_around(text: str, char: int) -> tuple[int, int]:
+    """The sentence that holds a place; between two sentences, or at the end of one, both of them."""
+    starts = [0, *(hit.end() for hit in _SENTENCE_END.finditer(text)), len(text)]
+    before = [start for start in starts if start <= char]
+    start = before[-1]
+    if len(before) > 1 and not text[start:char].strip():
+        start = before[-2]
+    return start, sentence_end(text, char)
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.split()).casefold()
+
+
+def _whole(name: str) -> str:
+    """The name as a pattern: any spacing, and no letter may touch it; scripts without spaces have no such border."""
+    body = r"\s+".join(map(re.escape, name.split()))
+    return ("" if _spaceless(name[0]) else r"(?<!\w)") + body + ("" if _spaceless(name[-1]) else r"(?!\w)")
+
+
+def _spaceless(char: str) -> bool:
+    return char >= "⺀" or not char.isalnum()
