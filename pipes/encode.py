@@ -1,0 +1,219 @@
+"""From a picture file to a picture for the web: header first, then decode, straighten, scale, encode.
+
+Blocking and free of state: `multimodal.pipes.images` runs it in worker threads. The only module that imports
+Pillow.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from PIL import (
+    AvifImagePlugin,
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    ImageCms,
+    JpegImagePlugin,
+    PngImagePlugin,
+    TiffImagePlugin,
+    WebPImagePlugin,
+)
+
+from multimodal.pipes.intake import ImageSettings, PictureRefused, broken, read_picture
+
+__all__ = ["Encoded", "Look", "encode_picture", "look_at_picture"]
+
+MEDIA_TYPE = "image/webp"
+
+# Image.open() would try every format it knows and warn about large pictures of its own accord; the plugins
+# named here are called directly, so that our own limit is the only one and nothing else is ever decoded.
+_DECODERS: dict[str, Callable[..., Any]] = {
+    "jpeg": JpegImagePlugin.JpegImageFile,
+    "png": PngImagePlugin.PngImageFile,
+    "webp": WebPImagePlugin.WebPImageFile,
+    "gif": GifImagePlugin.GifImageFile,
+    "bmp": BmpImagePlugin.BmpImageFile,
+    "tiff": TiffImagePlugin.TiffImageFile,
+    "avif": AvifImagePlugin.AvifImageFile,
+}
+
+_ORIENTATION_TAG = 0x0112
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""EXIF orientation (TIFF 6.0, tag 274) -> what sets the picture upright; 1 needs nothing."""
+
+# Above this a preview is not worth a decode of its own, unless the format has a reduced one (JPEG): it then
+# comes with the picture. 8 megapixels of PNG take about 0.1 s.
+_PREVIEW_PIXELS = 8_000_000
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What is known before a picture is encoded: its size once prepared, its preview ("" = comes later)."""
+
+    width_px: int
+    height_px: int
+    placeholder: str
+
+
+class Encoded(msgspec.Struct, frozen=True):
+    """A prepared picture without a name: the same bytes may have several."""
+
+    data: bytes
+    width_px: int
+    height_px: int
+    placeholder: str
+    sha256: str
+
+
+def look_at_picture(path: Path, settings: ImageSettings) -> Look:
+    """Size and preview, at a fraction of the price of `encode_picture`.
+
+    Args:
+        path: the file.
+        settings: limits and sizes.
+
+    Raises:
+        PictureRefused: it cannot be shown, and why.
+    """
+    image, kind, data = _open(path, settings)
+    size = _final_size(image, settings)
+    if kind != "jpeg" and image.width * image.height > _PREVIEW_PIXELS:
+        return Look(*size, placeholder="")
+    small = _fit(*size, settings.preview_px)
+    return Look(*size, placeholder=_preview(_render(path, image, kind, data, small)))
+
+
+def encode_picture(path: Path, settings: ImageSettings, placeholder: str = "") -> Encoded:
+    """The picture, upright, on white, in sRGB, at most `max_px` long, as WebP without any metadata.
+
+    Args:
+        path: the file.
+        settings: limits and sizes.
+        placeholder: its preview where `look_at_picture` made one, so that the two agree.
+
+    Raises:
+        PictureRefused: it cannot be shown, and why.
+    """
+    image, kind, data = _open(path, settings)
+    size = _final_size(image, settings)
+    plain = _render(path, image, kind, data, size)
+    if not placeholder:
+        placeholder = _preview(plain.resize(_fit(*size, settings.preview_px)))
+    out = io.BytesIO()
+    # A photograph of 800 px: method 0 takes 13 ms for 45 KiB, method 4 takes 60 ms for 43 KiB.
+    plain.save(out, "WEBP", quality=settings.quality, method=0)
+    encoded = out.getvalue()
+    return Encoded(encoded, *size, placeholder=placeholder, sha256=hashlib.sha256(encoded).hexdigest())
+
+
+def _open(path: Path, settings: ImageSettings) -> tuple[Any, str, bytes]:
+    """Read the header only: nothing is decoded before the limits were checked."""
+    kind, data = read_picture(path, settings)
+    try:
+        image = _DECODERS[kind](io.BytesIO(data), str(path))
+    except Exception as error:  # decoders raise whatever they like on a broken header
+        raise broken(path, kind, data, error) from error
+    width, height = image.size
+    if width * height > settings.max_pixels:
+        raise PictureRefused(
+            "too_many_pixels",
+            f"{path}: {width} x {height} is {width * height / 1e6:.0f} megapixels, above the limit of "
+            f"{settings.max_pixels / 1e6:g}; scale it down",
+        )
+    return image, kind, data
+
+
+def _orientation(image: Any) -> int:
+    try:
+        value = image.getexif().get(_ORIENTATION_TAG, 1)
+    except Exception:  # broken metadata is no reason to lose a picture
+        return 1
+    return value if value in _UPRIGHT else 1
+
+
+def _final_size(image: Any, settings: ImageSettings) -> tuple[int, int]:
+    width, height = image.size
+    if _orientation(image) >= 5:
+        width, height = height, width
+    return _fit(width, height, settings.max_px)
+
+
+def _fit(width: int, height: int, longest: int) -> tuple[int, int]:
+    scale = min(1.0, longest / max(width, height))
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _render(path: Path, image: Any, kind: str, data: bytes, size: tuple[int, int]) -> Image.Image:
+    """Decode, at a reduced size where the format can, and bring into the shape that is shown."""
+    orientation = _orientation(image)
+    stored = (size[1], size[0]) if orientation >= 5 else size
+    profile = image.info.get("icc_profile")
+    try:
+        if kind == "jpeg":
+            image.draft(None, stored)
+        image.load()
+        plain = _common_mode(image)
+        if plain.size != stored:
+            plain = plain.resize(stored, Image.Resampling.LANCZOS, reducing_gap=2.0)
+    except Exception as error:  # decoders raise whatever they like on broken data
+        raise broken(path, kind, data, error) from error
+    if orientation != 1:
+        plain = plain.transpose(_UPRIGHT[orientation])
+    if plain.mode == "RGBA":
+        white = Image.new("RGB", plain.size, "white")
+        white.paste(plain, mask=plain.getchannel("A"))
+        plain = white
+    plain = _to_srgb(plain, profile)
+    plain.info.clear()  # GPS position, camera, comments: nothing of it is passed on
+    return plain
+
+
+def _common_mode(image: Image.Image) -> Image.Image:
+    """One of L, RGB, RGBA, CMYK: what can be resized well."""
+    if image.mode.startswith("I;16"):
+        # convert("L") clips: everything above 255 of 65,535 would turn white.
+        return image.convert("I").point(lambda value: value * (255 / 65535)).convert("L")
+    if image.mode in {"I", "F"}:
+        low, high = (float(edge) for edge in image.getextrema())  # type: ignore[arg-type]
+        scale = 255 / ((high - low) or 1.0)
+        return image.point(lambda value: value * scale + -low * scale).convert("L")
+    if image.has_transparency_data:
+        return image.convert("RGBA")
+    if image.mode in {"L", "RGB", "CMYK"}:
+        return image
+    return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _to_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
+    """Colours are meant as the embedded profile says; without it browsers take them for sRGB."""
+    if profile and image.mode in {"RGB", "CMYK"}:
+        try:
+            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            if "sRGB" not in ImageCms.getProfileDescription(source):
+                target = ImageCms.createProfile("sRGB")
+                converted = ImageCms.profileToProfile(image, source, target, outputMode="RGB")
+                if converted is not None:
+                    return converted
+        except (ImageCms.PyCMSError, OSError, ValueError):
+            pass  # a profile that cannot be used is left aside, as browsers do
+    return image.convert("RGB")
+
+
+def _preview(image: Image.Image) -> str:
+    out = io.BytesIO()
+    image.save(out, "WEBP", quality=30, method=0)
+    return f"data:{MEDIA_TYPE};base64,{base64.b64encode(out.getvalue()).decode()}"

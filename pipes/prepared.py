@@ -1,0 +1,185 @@
+"""What the folder and the catalogue have in common: picture files, prepared in the order of the plan
+(I1-I8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from multimodal.errors import UsageError
+from multimodal.pipes.encode import MEDIA_TYPE, Encoded
+from multimodal.pipes.images import ImageStore, shared_store
+from multimodal.pipes.intake import PictureRefused
+from multimodal.values import Asset, EncodedImage, ImageFailure
+
+__all__ = ["PictureFile", "PreparedImagePipe"]
+
+
+class PictureFile(msgspec.Struct, frozen=True):
+    """A picture to prepare.
+
+    Args:
+        key: its name, unique in a stream.
+        path: its file; None = there is none, and `problem` says why.
+        product: id of the product it shows.
+        alt: alternative text.
+        problem: (reason, detail) of an ImageFailure that is known beforehand.
+    """
+
+    key: str
+    path: Path | None
+    product: str = ""
+    alt: str = ""
+    problem: tuple[str, str] = ("", "")
+
+
+class PreparedImagePipe:
+    """An image pipe over files. Driven by a plan it gives what is ready first; under a plain `async for`
+    all, in order.
+
+    At most `ahead` pictures are in work or wait to be pulled, so that a reader who stops stops the work too.
+
+    Args:
+        pictures: what it holds, in order; keys are unique.
+        missing: (reason, detail) for keys that it does not hold but can say something about.
+        store: who prepares them; None = the store that all pipes of the process share.
+        ahead: how many pictures to prepare before they are pulled.
+
+    Raises:
+        UsageError: `ahead` below 1.
+    """
+
+    def __init__(
+        self,
+        pictures: Iterable[PictureFile],
+        *,
+        missing: dict[str, tuple[str, str]] | None = None,
+        store: ImageStore | None = None,
+        ahead: int = 4,
+    ) -> None:
+        if ahead < 1:
+            raise UsageError(f"{type(self).__name__} ahead={ahead} must be 1 or more pictures")
+        self._pictures = {picture.key: picture for picture in pictures}
+        self._missing = missing or {}
+        self._store = store or shared_store()
+        self._ahead = ahead
+        self._wanted: set[str] = set()
+        self._queue: list[str] = []
+        self._running: dict[str, asyncio.Future[Encoded | PictureRefused]] = {}
+        self._changed = asyncio.Event()
+        self._driven = self._in_order = self._final = self._closed = False
+
+    def __aiter__(self) -> PreparedImagePipe:
+        return self
+
+    def keys(self) -> list[str]:
+        """Every picture, in order; known before any file is read."""
+        return list(self._pictures)
+
+    def want(self, keys: Sequence[str], *, final: bool = False) -> None:
+        """Prepare these, soonest first; needs a running event loop, starts at once and returns at once.
+
+        The newest plan is the most urgent: its keys go before those asked for earlier and not yet begun.
+
+        Args:
+            keys: what to prepare; keys asked for earlier stay asked for.
+            final: nothing more will be asked for, so that the pipe may end.
+        """
+        self._driven = True
+        waiting = set(self._queue)
+        ahead = [key for key in dict.fromkeys(keys) if key in waiting or key not in self._wanted]
+        self._queue = ahead + [key for key in self._queue if key not in set(ahead)]
+        self._wanted.update(keys)
+        self._final = self._final or final
+        self._fill()
+        self._changed.set()
+
+    async def describe(self, keys: Sequence[str]) -> list[Asset]:
+        """Size, alternative text and preview before the bytes; pictures that cannot be shown are left out.
+
+        Cancelling it drops the work that nobody else waits for.
+        """
+        pictures = [self._pictures[key] for key in keys if key in self._pictures]
+        readable = [(picture, picture.path) for picture in pictures if picture.path is not None]
+        looks = await asyncio.gather(*(self._store.look(path) for _, path in readable))
+        return [
+            Asset(picture.key, picture.product, look.width_px, look.height_px, picture.alt, look.placeholder)
+            for (picture, _), look in zip(readable, looks, strict=True)
+            if not isinstance(look, PictureRefused)
+        ]
+
+    async def __anext__(self) -> EncodedImage | ImageFailure:
+        """The next picture; cancelling a pull loses none."""
+        if not self._driven and not self._closed:
+            self._in_order = True
+            self.want(self.keys(), final=True)
+        while not self._closed:
+            self._fill()
+            key = self._ready()
+            if key is not None:
+                return self._give(key)
+            if self._final and not self._running:
+                await self._store.settle()
+                break
+            self._changed.clear()
+            await self._changed.wait()  # for the plan or a picture; the store gives every picture up in time
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Drop what has not begun and wait for what has, so that nothing runs on. Twice is once."""
+        self._closed = True
+        self._queue.clear()
+        running, self._running = self._running, {}
+        for future in running.values():
+            future.cancel()
+        self._changed.set()
+        await asyncio.sleep(0)  # the store hears of a cancelled future in the loop's next turn
+        await self._store.settle()
+
+    def _fill(self) -> None:
+        while self._queue and len(self._running) < self._ahead and not self._closed:
+            key = self._queue.pop(0)
+            picture = self._pictures.get(key)
+            if picture is None:
+                unknown = ("unknown_key", f"no picture {key!r} here; there are {len(self._pictures)}")
+                future = _refused(self._missing.get(key, unknown))
+            elif picture.path is None:
+                future = _refused(picture.problem)
+            else:
+                future = self._store.prepare(picture.path)
+            self._running[key] = future
+            future.add_done_callback(lambda _: self._changed.set())
+
+    def _ready(self) -> str | None:
+        for key, future in self._running.items():
+            if future.done():
+                return key
+            if self._in_order:
+                break
+        return None
+
+    def _give(self, key: str) -> EncodedImage | ImageFailure:
+        result = self._running.pop(key).result()
+        if isinstance(result, PictureRefused):
+            return ImageFailure(key, result.reason, str(result))
+        picture = self._pictures[key]
+        return EncodedImage(
+            key,
+            result.data,
+            MEDIA_TYPE,
+            result.width_px,
+            result.height_px,
+            product=picture.product,
+            alt=picture.alt,
+            placeholder=result.placeholder,
+            sha256=result.sha256,
+        )
+
+
+def _refused(problem: tuple[str, str]) -> asyncio.Future[Encoded | PictureRefused]:
+    future: asyncio.Future[Encoded | PictureRefused] = asyncio.get_running_loop().create_future()
+    future.set_result(PictureRefused(*problem))
+    return future
