@@ -248,13 +248,17 @@ class MultiModalStream:
             aligner.handle_timer(now)
         while inbox.cues:
             aligner.feed_cue(inbox.cues.popleft(), now)
+        if not self._speaking:
+            # Before the first word, pictures may end the wait for them.
+            self._feed_others(now)
         if (inbox.tokens or inbox.text_done) and self._may_speak(now):
             self._feed_tokens(now)
-        while inbox.others:
-            inbox.others.popleft()(now)
+        self._feed_others(now)
         timer = aligner.next_timer()
         if timer is not None and now >= timer:
             aligner.handle_timer(now)
+        # A hold that ended just now made room for tokens that were left standing above high water.
+        inbox.dirty = bool(inbox.tokens) and self._speaking and not (aligner.paused or inbox.paused)
         inbox.emptied()
 
     def _may_speak(self, now: float) -> bool:
@@ -287,6 +291,11 @@ class MultiModalStream:
                 aligner.feed_error("text_pipe", inbox.text_error, now, fatal=True)
                 inbox.text_error = ""
             aligner.feed_eof(now)
+
+    def _feed_others(self, now: float) -> None:
+        others = self._inbox.others
+        while others:
+            others.popleft()(now)
 
     def _take_picture(self, image: EncodedImage) -> None:
         if image.key in self._pictures:
