@@ -1,4 +1,4 @@
-"""Things for the other rooms: a lamp, a stool, a vase and a clock. The floor is z = 0; about two units tall."""
+"""Things for the other rooms: a lamp, a stool, a vase and a clock. The floor is z = 0; two units tall."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ def _linen(colour: tuple[float, float, float], around: float, up: float, glow: f
         # Brightest at the bulb's height; thin places between the threads let more through.
         height = np.exp(-(((p[..., 2] - 1.83) / 0.42) ** 2))
         through = (0.45 + 0.75 * height) * (1.12 - 0.38 * pattern(p))
-        return mix((0.50, 0.26, 0.10), (0.66, 0.44, 0.23), height) * through[..., None]
+        return mix((0.60, 0.27, 0.095), (0.84, 0.46, 0.20), height) * through[..., None]
 
     def material(surface: Surface) -> dict[str, Any]:
         pixels = bake(surface, cloth, (1024, 3072))
         bump = {"type": "bumpmap", "arbitrary": image(pixels[..., :1]), "scale": 0.02}
-        return bump | {"bsdf": {"type": "twosided", "bsdf": {"type": "diffuse", "reflectance": image(pixels)}}}
+        return bump | {
+            "bsdf": {"type": "twosided", "bsdf": {"type": "diffuse", "reflectance": image(pixels)}}
+        }
 
     def emission(surface: Surface) -> dict[str, Any]:
         return {"type": "area", "radiance": image(bake(surface, shine, (1024, 3072)) * glow)}
@@ -45,22 +47,39 @@ def _linen(colour: tuple[float, float, float], around: float, up: float, glow: f
 def lamp() -> Model:
     terracotta = patterned(clay((0.52, 0.205, 0.115)), 0.62, 0.3)
     base = rounded(
-        [(1e-4, 0.0, 0), (0.36, 0.0, 0.03), (0.40, 0.06, 0.05), (0.56, 0.36, 0.25), (0.52, 0.66, 0.25), (0.22, 0.92, 0.25)]
-        + [(0.13, 1.10, 0.1), (0.15, 1.16, 0.02), (1e-4, 1.17, 0)],
+        [
+            (0.0001, 0.0, 0),
+            (0.36, 0.0, 0.03),
+            (0.4, 0.06, 0.05),
+            (0.56, 0.36, 0.25),
+            (0.52, 0.66, 0.25),
+            (0.22, 0.92, 0.25),
+            (0.13, 1.1, 0.1),
+            (0.15, 1.16, 0.02),
+            (0.0001, 1.17, 0),
+        ],
         16,
     )
     # Slow throwing rings: the potter's fingers.
     rings = lathe(base, terracotta, rings=600, shape=lambda t, z: 1 + 0.004 * np.sin(z * 95) + 0 * t)
-    cloth, shine = _linen((0.80, 0.73, 0.62), 210, 70, 1.0)
+    cloth, shine = _linen((0.66, 0.57, 0.45), 210, 70, 1.0)
     shade = np.array([(0.90, 1.42), (0.66, 2.28)])
     parts = [
         rings,
-        lathe(rounded([(0.13, 1.15, 0), (0.075, 1.20, 0.02), (0.055, 1.28, 0.02), (0.055, 1.60, 0)]), metal(BRASS)),
+        lathe(
+            rounded([(0.13, 1.15, 0), (0.075, 1.20, 0.02), (0.055, 1.28, 0.02), (0.055, 1.60, 0)]),
+            metal(BRASS),
+        ),
         Surface(*(lathe(shade, cloth, 200, 120).points,) * 2, cloth, emission=shine),
         ring(0.90, 0.016, plain((0.62, 0.54, 0.43), 0.9)).moved(dz=1.42),
         ring(0.66, 0.016, plain((0.62, 0.54, 0.43), 0.9)).moved(dz=2.28),
         ball(0.14, plain((0.9, 0.85, 0.75))).moved(dz=1.80),
-        lathe(rounded([(1e-4, 2.25, 0), (0.05, 2.25, 0.01), (0.05, 2.31, 0.02), (0.02, 2.37, 0.02), (1e-4, 2.38, 0)]), metal(BRASS)),
+        lathe(
+            rounded(
+                [(1e-4, 2.25, 0), (0.05, 2.25, 0.01), (0.05, 2.31, 0.02), (0.02, 2.37, 0.02), (1e-4, 2.38, 0)]
+            ),
+            metal(BRASS),
+        ),
     ]
     inside = lathe(shade * [0.985, 1], plain((0.8, 0.7, 0.55), 0.9))
     parts.append(Surface(inside.points, inside.points, inside.material))
@@ -68,15 +87,26 @@ def lamp() -> Model:
     stem = np.array([[0.04, 0, 1.33], [0.11, 0, 1.33], [0.17, 0, 1.33]])
     parts.append(sweep(stem, 0.018, metal(BRASS)).turned(-50))
     parts.append(ball(0.048, metal(BRASS)).moved(0.195, 0, 1.33).turned(-50))
-    cord = curve([(0.34, 0.1, 0.03), (0.60, 0.35, 0.024), (1.0, 0.45, 0.024), (1.5, 0.95, 0.024), (2.6, 1.3, 0.024)], 30)
+    cord = curve(
+        [(0.34, 0.1, 0.03), (0.60, 0.35, 0.024), (1.0, 0.45, 0.024), (1.5, 0.95, 0.024), (2.6, 1.3, 0.024)],
+        30,
+    )
     parts.append(sweep(cord, 0.022, plain((0.42, 0.16, 0.09), 0.9)))
     return parts
 
 
 def stool() -> Model:
     seat = rounded(
-        [(1e-4, 1.70, 0), (0.62, 1.70, 0.1), (0.80, 1.76, 0.06), (0.82, 1.84, 0.05), (0.775, 1.89, 0.05), (0.6, 1.850, 0.3)]
-        + [(0.3, 1.812, 0.3), (1e-4, 1.80, 0)],
+        [
+            (0.0001, 1.7, 0),
+            (0.62, 1.7, 0.1),
+            (0.8, 1.76, 0.06),
+            (0.82, 1.84, 0.05),
+            (0.775, 1.89, 0.05),
+            (0.6, 1.85, 0.3),
+            (0.3, 1.812, 0.3),
+            (0.0001, 1.8, 0),
+        ],
         16,
     )
     top = lathe(seat, patterned(OAK_SEAT, 0.42, 0.45, relief=0.012, size=(1400, 2048)), 200, 400)
@@ -88,8 +118,8 @@ def stool() -> Model:
         foot, head = out * 0.80 + [0, 0, 0.035], out * 0.46 + [0, 0, 1.76]
         line = foot + (head - foot) * np.linspace(0, 1, 60)[:, None]
         parts.append(sweep(line, [0.058, 0.075, 0.088, 0.092], grain, segments=56))
-    # The foot ring stands where the legs are 0.68 from the axis.
-    parts.append(ring(0.685, 0.030, metal(BRASS, 0.2)).moved(dz=0.62))
+    # The foot ring is let into the inner side of the legs, which stand 0.69 from the axis at this height.
+    parts.append(ring(0.640, 0.030, metal(BRASS, 0.2)).moved(dz=0.62))
     return parts
 
 
@@ -106,13 +136,26 @@ def vase(stems: bool = True) -> Model:
     def pooled(p: Array) -> Array:
         r = np.hypot(p[..., 0], p[..., 1])
         around = np.interp(p[..., 2], [0, 0.5, 0.9, 1.5, 1.9], [0.42, 0.64, 0.68, 0.36, 0.30])
-        crest = smooth(0.985, 1.035, r / around) * smooth(0.1, 0.3, p[..., 2]) * (1 - smooth(1.5, 1.7, p[..., 2]))
+        crest = (
+            smooth(0.985, 1.035, r / around) * smooth(0.1, 0.3, p[..., 2]) * (1 - smooth(1.5, 1.7, p[..., 2]))
+        )
         # Glaze runs off a crest and pools in the groove beside it.
         return mix(cobalt(p), (0.085, 0.15, 0.36), 0.75 * crest)
 
     line = rounded(
-        [(1e-4, 0.0, 0), (0.40, 0.0, 0.03), (0.46, 0.10, 0.1), (0.68, 0.62, 0.4), (0.66, 1.02, 0.4), (0.32, 1.52, 0.35)]
-        + [(0.26, 1.76, 0.12), (0.34, 1.96, 0.02), (0.31, 1.965, 0.012), (0.235, 1.76, 0.1), (0.25, 1.2, 0)],
+        [
+            (0.0001, 0.0, 0),
+            (0.4, 0.0, 0.03),
+            (0.46, 0.1, 0.1),
+            (0.68, 0.62, 0.4),
+            (0.66, 1.02, 0.4),
+            (0.32, 1.52, 0.35),
+            (0.26, 1.76, 0.12),
+            (0.34, 1.96, 0.02),
+            (0.31, 1.965, 0.012),
+            (0.235, 1.76, 0.1),
+            (0.25, 1.2, 0),
+        ],
         18,
     )
     parts: Model = [lathe(line, glazed(pooled, 0.09, (1024, 2048)), 880, 420, twisted)]
@@ -120,11 +163,25 @@ def vase(stems: bool = True) -> Model:
         return parts
     rng = np.random.default_rng(9)
     straw, yellow = plain((0.30, 0.27, 0.10), 0.8), plain((0.80, 0.50, 0.045), 0.9, 0.1)
-    for x, y, z in [(-0.50, 0.05, 2.80), (-0.12, -0.12, 3.06), (0.30, 0.10, 2.78), (0.64, -0.04, 2.94), (0.07, 0.2, 2.50)]:
-        path = curve([(x * 0.1, y * 0.1, 1.2), (x * 0.27, y * 0.4, 1.85), (x * 0.62, y * 0.8, 2.2 + (z - 2.2) * 0.4), (x, y, z)], 24)
+    for x, y, z in [
+        (-0.50, 0.05, 2.80),
+        (-0.12, -0.12, 3.06),
+        (0.30, 0.10, 2.78),
+        (0.64, -0.04, 2.94),
+        (0.07, 0.2, 2.50),
+    ]:
+        path = curve(
+            [
+                (x * 0.1, y * 0.1, 1.2),
+                (x * 0.27, y * 0.4, 1.85),
+                (x * 0.62, y * 0.8, 2.2 + (z - 2.2) * 0.4),
+                (x, y, z),
+            ],
+            24,
+        )
         parts.append(sweep(path, 0.014, straw, segments=16))
         flower = ball(1.0, yellow, 150)
-        # A billy button is some two hundred florets packed into a sphere, in the spiral that every daisy uses.
+        # A billy button is some two hundred florets on a sphere, in the spiral that every daisy uses.
         k = np.arange(230) + 0.5
         up, turn = 1 - 2 * k / 230, np.pi * (1 + 5**0.5) * k
         side = np.sqrt(1 - up**2)
@@ -132,7 +189,9 @@ def vase(stems: bool = True) -> Model:
         away, _ = cKDTree(florets).query(flower.points.reshape(-1, 3))
         bumps = 1.0 - 0.16 * (away / 0.11).reshape(flower.points.shape[:2]) ** 2 * 0.6
         flower = Surface(flower.points * bumps[..., None], flower.solid, yellow)
-        parts.append(flower.scaled(0.135 + 0.02 * rng.random()).turned(rng.random() * 360, "x").moved(x, y, z))
+        parts.append(
+            flower.scaled(0.135 + 0.02 * rng.random()).turned(rng.random() * 360, "x").moved(x, y, z)
+        )
     return parts
 
 
@@ -143,7 +202,11 @@ def clock() -> Model:
         r, a = np.hypot(p[..., 0], p[..., 1]), np.arctan2(p[..., 0], p[..., 1])
         base = np.asarray((0.80, 0.76, 0.67)) * (0.97 + 0.06 * noise(p, 3.0, 95))[..., None]
         ink = np.zeros(r.shape)
-        for count, inner, outer, half in ((60, 0.735, 0.765, 0.0035), (12, 0.62, 0.765, 0.012), (4, 0.56, 0.765, 0.020)):
+        for count, inner, outer, half in (
+            (60, 0.735, 0.765, 0.0035),
+            (12, 0.62, 0.765, 0.012),
+            (4, 0.56, 0.765, 0.020),
+        ):
             step = 2 * np.pi / count
             off = np.abs((a + step / 2) % step - step / 2) * r
             mark = (1 - smooth(half - 0.002, half + 0.002, off)) * smooth(inner - 0.002, inner + 0.002, r)
@@ -151,8 +214,16 @@ def clock() -> Model:
         return mix(base, (0.03, 0.045, 0.06), ink)
 
     case = rounded(
-        [(1e-4, -0.20, 0), (0.86, -0.20, 0.08), (0.94, -0.12, 0.06), (0.94, 0.10, 0.05), (0.90, 0.14, 0.03), (0.855, 0.13, 0.02)]
-        + [(0.84, 0.03, 0.02), (0.80, 0.02, 0)],
+        [
+            (0.0001, -0.2, 0),
+            (0.86, -0.2, 0.08),
+            (0.94, -0.12, 0.06),
+            (0.94, 0.1, 0.05),
+            (0.9, 0.14, 0.03),
+            (0.855, 0.13, 0.02),
+            (0.84, 0.03, 0.02),
+            (0.8, 0.02, 0),
+        ],
         14,
     )
     face = rounded([(0.85, 0.03, 0), (0.4, 0.03, 0.1), (1e-4, 0.03, 0)])
@@ -168,8 +239,8 @@ def clock() -> Model:
         return bar.turned(-degrees)
 
     parts += [
-        hand(305.0, 0.42, 0.050, 0.060, ink),
-        hand(60.0, 0.64, 0.034, 0.082, ink),
+        hand(304.2, 0.42, 0.050, 0.060, ink),
+        hand(50.4, 0.64, 0.034, 0.082, ink),
         hand(212.0, 0.66, 0.012, 0.102, accent, 0.2),
     ]
     stood = [part.turned(84, "x").moved(0, 0, 1.08) for part in parts]

@@ -1,4 +1,4 @@
-"""Materials as renderer dictionaries; those with a pattern are bakers that wait for the surface they are baked on."""
+"""Materials as renderer dictionaries; those with a pattern are bakers that wait for their surface."""
 
 from __future__ import annotations
 
@@ -23,15 +23,25 @@ def rgb(colour: Colour) -> dict[str, Any]:
 def plain(colour: Colour, roughness: float = 0.5, specular: float = 0.4) -> Material:
     return {
         "type": "twosided",
-        "bsdf": {"type": "principled", "base_color": rgb(colour), "roughness": roughness, "specular": specular},
+        "bsdf": {
+            "type": "principled",
+            "base_color": rgb(colour),
+            "roughness": roughness,
+            "specular": specular,
+        },
     }
 
 
 def metal(colour: Colour, roughness: float = 0.22) -> Material:
-    """A lacquered metal; the reflectance carries the colour, so that brass stays brass under a white softbox."""
+    """A lacquered metal; the reflectance carries the colour, so brass stays brass under a white softbox."""
     return {
         "type": "twosided",
-        "bsdf": {"type": "roughconductor", "material": "none", "alpha": roughness, "specular_reflectance": rgb(colour)},
+        "bsdf": {
+            "type": "roughconductor",
+            "material": "none",
+            "alpha": roughness,
+            "specular_reflectance": rgb(colour),
+        },
     }
 
 
@@ -47,7 +57,7 @@ def patterned(
     relief: float = 0.0,
     size: tuple[int, int] = (1024, 1024),
 ) -> Baker:
-    """A solid texture under an optional clear coat; `relief` lets the pattern's darkness stand back a little."""
+    """A solid texture under an optional clear coat; `relief` lets the dark parts stand back a little."""
 
     def make(surface: Surface) -> Material:
         pixels = bake(surface, solid, size)

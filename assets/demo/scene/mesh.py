@@ -1,7 +1,8 @@
-"""Meshes made of NumPy grids: everything in the shop is turned on a lathe, swept along a path or a rounded block.
+"""Meshes made of NumPy grids: everything is turned on a lathe, swept along a path or a rounded block.
 
-A surface is a grid of rings, `points[i, j]`, closed around j. Textures are baked over the same grid (see `textures.bake`),
-so wood grain and glaze are functions of the place in space and run through a joint as they would in the real thing.
+A surface is a grid of rings, `points[i, j]`, closed around j. Textures are baked over the same grid (see
+`textures.bake`), so grain and glaze are functions of the place in space and run on through a joint as they
+would in the real thing.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def placed(model: Model, dx: float = 0.0, dy: float = 0.0, dz: float = 0.0, turn
 
 
 def rounded(corners: Sequence[tuple[float, float, float]], steps: int = 10) -> Array:
-    """A polyline (r, z, fillet) with every inner corner replaced by an arc-like curve: real edges catch the light."""
+    """A polyline (r, z, fillet) with every inner corner made a curve: real edges catch the light."""
     pts = np.array([(r, z) for r, z, _ in corners], dtype=float)
     out = [pts[0]]
     for i in range(1, len(pts) - 1):
@@ -79,7 +80,9 @@ def curve(points: Sequence[Sequence[float]], steps: int = 24) -> Array:
     for i in range(1, len(p) - 2):
         t = np.linspace(0.0, 1.0, steps, endpoint=False)[:, None]
         a, b, c, d = p[i - 1], p[i], p[i + 1], p[i + 2]
-        out.append(0.5 * (2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t**2 + (3 * b - a - 3 * c + d) * t**3))
+        out.append(
+            0.5 * (2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t**2 + (3 * b - a - 3 * c + d) * t**3)
+        )
     out.append(p[-2][None])
     return np.vstack(out)
 
@@ -102,7 +105,9 @@ def lathe(
     line = resampled(profile, rings)
     theta = np.linspace(0.0, 2 * np.pi, segments + 1)
     r = line[:, :1] * (np.ones((1, len(theta))) if shape is None else shape(theta[None, :], line[:, 1:]))
-    points = np.stack([r * np.cos(theta), r * np.sin(theta), np.repeat(line[:, 1:], len(theta), axis=1)], axis=2)
+    points = np.stack(
+        [r * np.cos(theta), r * np.sin(theta), np.repeat(line[:, 1:], len(theta), axis=1)], axis=2
+    )
     return Surface(points, points, material)
 
 
@@ -127,7 +132,10 @@ def sweep(
         normal = normal / np.linalg.norm(normal)
         frames.append((normal, np.cross(t, normal)))
     theta = np.linspace(0.0, 2 * np.pi, segments + 1)[:, None]
-    rows = [c + r * (np.cos(theta) * u + np.sin(theta) * v * squash) for c, r, (u, v) in zip(path, radii, frames, strict=True)]
+    rows = [
+        c + r * (np.cos(theta) * u + np.sin(theta) * v * squash)
+        for c, r, (u, v) in zip(path, radii, frames, strict=True)
+    ]
     solid = [
         np.concatenate([r * np.cos(theta), r * np.sin(theta) * squash, np.full_like(theta, z)], axis=1)
         for r, z in zip(radii, np.linspace(0, _length(path), n), strict=True)
@@ -136,7 +144,9 @@ def sweep(
         for end, sign in ((0, -1.0), (-1, 1.0)):
             (u, v), c, r, t = frames[end], path[end], radii[end], tangent[end] * sign
             dome = [
-                c + t * r * 0.55 * np.sin(a) + r * np.cos(a) * (np.cos(theta) * u + np.sin(theta) * v * squash)
+                c
+                + t * r * 0.55 * np.sin(a)
+                + r * np.cos(a) * (np.cos(theta) * u + np.sin(theta) * v * squash)
                 for a in np.linspace(0.0, np.pi / 2, 9)[1:]
             ]
             flat = [solid[end]] * len(dome)
@@ -150,16 +160,22 @@ def _length(path: Array) -> float:
 
 def ball(radius: float, material: Material | Baker, segments: int = 40) -> Surface:
     a = np.linspace(-np.pi / 2, np.pi / 2, segments)
-    return lathe(np.stack([np.cos(a) * radius + 1e-5, np.sin(a) * radius], axis=1), material, segments, segments)
+    return lathe(
+        np.stack([np.cos(a) * radius + 1e-5, np.sin(a) * radius], axis=1), material, segments, segments
+    )
 
 
 def ring(radius: float, thickness: float, material: Material | Baker, segments: int = 160) -> Surface:
     """A torus lying flat."""
     a = np.linspace(-np.pi, np.pi, 40)
-    return lathe(np.stack([radius + thickness * np.cos(a), thickness * np.sin(a)], axis=1), material, segments, 40)
+    return lathe(
+        np.stack([radius + thickness * np.cos(a), thickness * np.sin(a)], axis=1), material, segments, 40
+    )
 
 
-def hoop(centre: Array, facing: Array, radius: float, thickness: float, material: Material | Baker) -> Surface:
+def hoop(
+    centre: Array, facing: Array, radius: float, thickness: float, material: Material | Baker
+) -> Surface:
     """A torus around any axis: the lip of a spout."""
     axis = facing / np.linalg.norm(facing)
     u = np.cross(axis, [0.0, 1.0, 0.0])
@@ -170,12 +186,18 @@ def hoop(centre: Array, facing: Array, radius: float, thickness: float, material
 
 
 def block(size: tuple[float, float, float], edge: float, material: Material | Baker) -> Surface:
-    """A box with rounded edges, as one grid of rings: a sphere's grid pulled out to the corners of a smaller box."""
-    # Polar rows run along z; the superellipsoid power makes the sphere boxy before its points are pushed outwards.
+    """A box with rounded edges, as one grid: a sphere's grid pulled out to the corners of a smaller box."""
+    # Nearly every direction lands on a corner of the inner box, so the flat sides are long quads and
+    # all the vertices are spent on the edges.
     half = np.array(size) / 2 - edge
     a, b = np.linspace(-np.pi / 2, np.pi / 2, 97), np.linspace(0, 2 * np.pi, 193)
     normal = np.stack(
-        [np.cos(a)[:, None] * np.cos(b), np.cos(a)[:, None] * np.sin(b), np.repeat(np.sin(a)[:, None], len(b), 1)], axis=2
+        [
+            np.cos(a)[:, None] * np.cos(b),
+            np.cos(a)[:, None] * np.sin(b),
+            np.repeat(np.sin(a)[:, None], len(b), 1),
+        ],
+        axis=2,
     )
     core = np.clip(normal * 60.0 * np.max(half), -half, half)
     points = core + edge * normal
@@ -184,7 +206,7 @@ def block(size: tuple[float, float, float], edge: float, material: Material | Ba
 
 def _smooth_normals(p: Array) -> Array:
     along = np.gradient(p, axis=0)
-    # The last column repeats the first: wrap before the difference, or a seam shows as a line in every reflection.
+    # The last column repeats the first: wrap before the difference, or a seam shows in every reflection.
     wrapped = np.concatenate([p[:, -2:-1], p, p[:, 1:2]], axis=1)
     around = (wrapped[:, 2:] - wrapped[:, :-2]) / 2
     normal = np.cross(around, along)
@@ -199,12 +221,14 @@ def _smooth_normals(p: Array) -> Array:
 
 
 def write_ply(surface: Surface, path: Path) -> None:
-    """Binary PLY with smooth normals and texture coordinates, the one format the renderer reads in every variant."""
+    """Binary PLY with smooth normals and texture coordinates, which the renderer reads in every variant."""
     p = surface.points
     rows, cols = p.shape[:2]
     normal = _smooth_normals(p) if surface.normals is None else surface.normals
     u, v = np.meshgrid(np.linspace(0, 1, cols), np.linspace(0, 1, rows))
-    vertex = np.concatenate([p.reshape(-1, 3), normal.reshape(-1, 3), u.reshape(-1, 1), v.reshape(-1, 1)], axis=1)
+    vertex = np.concatenate(
+        [p.reshape(-1, 3), normal.reshape(-1, 3), u.reshape(-1, 1), v.reshape(-1, 1)], axis=1
+    )
     i = (np.arange(rows - 1)[:, None] * cols + np.arange(cols - 1)).ravel()
     faces = np.concatenate([np.stack([i, i + 1, i + cols], 1), np.stack([i + 1, i + cols + 1, i + cols], 1)])
     record = np.empty(len(faces), dtype=[("n", "u1"), ("v", "<i4", 3)])

@@ -1,18 +1,18 @@
-"""The list of pictures. A hero is seen from the front; the second picture shows what the narration is about to say."""
+"""The list of pictures. A hero is seen from the front; the second shows what the narration says next."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import home, kitchen
+from . import home, kitchen, table
 from .mesh import Model
 from .studio import Shot
 
 MODELS: dict[str, Callable[[], Model]] = {
     "kettle": kitchen.kettle,
-    "mug": kitchen.mug,
-    "carafe": kitchen.carafe,
-    "carafe-poured": lambda: kitchen.carafe(lid_on=False),
+    "mug": table.mug,
+    "carafe": table.carafe,
+    "carafe-poured": lambda: table.carafe(lid_on=False),
     "mill": kitchen.mill,
     "lamp": home.lamp,
     "stool": home.stool,
@@ -32,21 +32,55 @@ OAT, SAGE, BLUSH, SKY, SAND, STONE = (
 
 SHOTS: list[Shot] = [
     Shot("halo-kettle-hero", "kettle", (0.33, 0, 1.0), 7.2, 14, 13, OAT),
-    Shot("halo-kettle-detail", "kettle", (1.0, 0, 0.92), 4.4, 34, 16, OAT, aperture=0.05, focus=(1.5, 0, 1.15)),
+    Shot(
+        "halo-kettle-detail", "kettle", (1.0, 0, 0.92), 4.4, 34, 16, OAT, aperture=0.05, focus=(1.5, 0, 1.15)
+    ),
     Shot("pebbledash-mug-hero", "mug", (0.2, 0, 0.74), 5.6, -18, 17, SAGE),
     Shot("pebbledash-mug-top", "mug", (0.3, 0, 0.9), 5.4, 12, 50, SAGE, aperture=0.04, focus=(0, -0.3, 1.3)),
     Shot("vesper-lamp-hero", "lamp", (0.08, 0, 1.16), 7.2, 0, 8, BLUSH),
-    Shot("vesper-lamp-detail", "lamp", (0.2, 0, 1.42), 3.7, 16, -1, BLUSH, aperture=0.04, focus=(0.2, -0.6, 1.5)),
+    Shot(
+        "vesper-lamp-detail",
+        "lamp",
+        (0.2, 0, 1.42),
+        3.7,
+        16,
+        -1,
+        BLUSH,
+        aperture=0.04,
+        focus=(0.2, -0.6, 1.5),
+    ),
     Shot("otterby-stool-hero", "stool", (0, 0, 0.93), 6.3, 10, 15, SKY),
-    Shot("otterby-stool-seat", "stool", (0.05, 0, 1.68), 3.9, -24, 30, SKY, aperture=0.04, focus=(0, -0.3, 1.84)),
+    Shot(
+        "otterby-stool-seat",
+        "stool",
+        (-0.03, 0, 1.66),
+        4.5,
+        -24,
+        32,
+        SKY,
+        aperture=0.04,
+        focus=(0, -0.3, 1.84),
+    ),
     Shot("brooklet-carafe-hero", "carafe", (0.16, 0, 1.04), 6.6, 0, 11, STONE, samples=64),
-    Shot("brooklet-carafe-poured", "carafe-poured", (0.12, 0, 0.92), 6.8, 8, 14, STONE, samples=64),
+    Shot("brooklet-carafe-poured", "carafe-poured", (0.17, 0, 0.92), 7.1, 8, 14, STONE, samples=64),
     Shot("tidewater-vase-hero", "vase", (0, 0, 1.56), 8.6, 0, 9, SAND),
     Shot("tidewater-vase-flutes", "vase-empty", (0.05, 0, 1.12), 5.0, -20, 22, SAND, aperture=0.05),
     Shot("grindle-mill-hero", "mill", (0.1, 0, 1.1), 6.8, 6, 11, OAT),
-    Shot("grindle-mill-crown", "mill", (0.04, 0, 1.78), 3.6, -22, 14, OAT, aperture=0.04, focus=(0, -0.3, 1.75)),
+    Shot(
+        "grindle-mill-crown", "mill", (0.04, 0, 1.78), 3.6, -22, 14, OAT, aperture=0.04, focus=(0, -0.3, 1.75)
+    ),
     Shot("merrin-clock-hero", "clock", (0, 0, 0.98), 6.0, -16, 10, SAGE),
-    Shot("merrin-clock-hands", "clock", (0.12, 0, 1.18), 3.0, 30, 14, SAGE, aperture=0.035, focus=(0.05, -0.1, 1.15)),
+    Shot(
+        "merrin-clock-hands",
+        "clock",
+        (0.1, 0, 1.14),
+        3.3,
+        30,
+        14,
+        SAGE,
+        aperture=0.035,
+        focus=(0.05, -0.1, 1.15),
+    ),
 ]
 
 # The three small kettle pictures that ship as samples: a front, the spout, the handle.

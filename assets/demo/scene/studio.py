@@ -1,4 +1,4 @@
-"""The studio: one seamless sweep, three softboxes, one lens, and the darkroom that turns radiance into a JPEG."""
+"""The studio: a seamless sweep, three softboxes, a lens, and the darkroom that makes the JPEG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from PIL import Image
 from scipy import ndimage
 
 from .materials import image
-from .mesh import Array, Model, resampled, rounded, write_ply
+from .mesh import Array, Model, Surface, resampled, rounded, write_ply
 from .textures import Colour
 
 
@@ -53,19 +53,21 @@ def _sweep(backdrop: Colour, folder: Path) -> dict[str, Any]:
     line = resampled(rounded([(-9.0, 0.0, 0), (5.0, 0.0, 4.2), (5.0, 9.0, 0)], 60), 240)
     across = np.linspace(14.0, -14.0, 40)
     points = np.stack(
-        [np.repeat(across[None], len(line), 0), np.repeat(line[:, :1], 40, 1), np.repeat(line[:, 1:], 40, 1)], axis=2
+        [np.repeat(across[None], len(line), 0), np.repeat(line[:, :1], 40, 1), np.repeat(line[:, 1:], 40, 1)],
+        axis=2,
     )
     normal = np.gradient(line, axis=0)
     normal = np.stack([np.zeros(len(line)), -normal[:, 1], normal[:, 0]], axis=1)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
-    from .mesh import Surface
-
     paper = Surface(points, points, {}, normals=np.repeat(normal[:, None], 40, 1))
     write_ply(paper, folder / "paper.ply")
     return {
         "type": "ply",
         "filename": str(folder / "paper.ply"),
-        "bsdf": {"type": "twosided", "bsdf": {"type": "diffuse", "reflectance": {"type": "rgb", "value": list(backdrop)}}},
+        "bsdf": {
+            "type": "twosided",
+            "bsdf": {"type": "diffuse", "reflectance": {"type": "rgb", "value": list(backdrop)}},
+        },
     }
 
 
@@ -84,7 +86,11 @@ def _camera(shot: Shot, size: int, samples: int) -> dict[str, Any]:
         "to_world": mi.ScalarTransform4f().look_at(origin=list(origin), target=list(target), up=[0, 0, 1]),
         # A box filter: the denoiser takes noise that neighbouring pixels share for detail, and keeps it.
         "film": {
-            "type": "hdrfilm", "width": size, "height": size, "pixel_format": "rgb", "rfilter": {"type": "box"},
+            "type": "hdrfilm",
+            "width": size,
+            "height": size,
+            "pixel_format": "rgb",
+            "rfilter": {"type": "box"},
         },
         "sampler": {"type": "independent", "sample_count": samples},
     }
@@ -98,7 +104,9 @@ def radiance(shot: Shot, model: Model, size: int, samples: int) -> Array:
         scene: dict[str, Any] = {
             "type": "scene",
             "integrator": {
-                "type": "aov", "aovs": "albedo:albedo,normal:sh_normal", "img": {"type": "path", "max_depth": 14},
+                "type": "aov",
+                "aovs": "albedo:albedo,normal:sh_normal",
+                "img": {"type": "path", "max_depth": 14},
             },
             "sensor": _camera(shot, size, samples),
             "paper": _sweep(shot.backdrop, folder),
@@ -118,13 +126,15 @@ def radiance(shot: Shot, model: Model, size: int, samples: int) -> Array:
             scene[f"part{index}"] = shape
         raw = np.array(mi.render(mi.load_dict(scene), spp=samples, seed=shot.seed), dtype=np.float32)
     colour, albedo, normal = (np.ascontiguousarray(raw[..., k : k + 3]) for k in (0, 3, 6))
-    # One stray caustic sample would survive the filter as a dot; nothing in the shop is brighter than a softbox.
+    # One stray caustic sample would survive the filter as a dot; nothing here outshines a softbox.
     colour = np.clip(np.nan_to_num(colour), 0.0, 12.0)
-    return np.asarray(oidn.denoise(colour, albedo=np.clip(np.nan_to_num(albedo), 0, 1), normal=normal, hdr=True))
+    return np.asarray(
+        oidn.denoise(colour, albedo=np.clip(np.nan_to_num(albedo), 0, 1), normal=normal, hdr=True)
+    )
 
 
 def developed(light: Array, exposure: float, seed: int) -> Image.Image:
-    """Tone curve with a soft shoulder, sRGB, then film grain: a denoised render would compress unlike any photograph."""
+    """Tone curve with a soft shoulder, sRGB, film grain: without it a render compresses unlike a photograph."""
     x = np.maximum(light * exposure, 0.0)
     knee = 0.55
     x = np.where(x < knee, x, knee + (1 - knee) * (1 - np.exp(-(x - knee) / (1 - knee))))

@@ -1,6 +1,6 @@
 """Procedural materials: solid functions of the place in space, baked over a surface's own grid.
 
-Colours are linear RGB reflectances. Every pattern reads one seeded noise lattice, so a render repeats to the bit.
+Colours are linear RGB reflectances. Every pattern reads seeded noise, so a render repeats.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ def smooth(lo: float, hi: float, x: Array) -> Array:
 
 
 def bake(surface: Surface, solid: Solid, size: tuple[int, int] = (1024, 1024)) -> Array:
-    """Evaluate a solid function over the surface: an image whose rows follow the rings and columns go around."""
+    """Evaluate a solid function over the surface: image rows follow the rings, columns go around."""
     rows, cols = surface.solid.shape[:2]
     v = np.linspace(0, rows - 1, size[0])
     u = np.linspace(0, cols - 1, size[1])
     grid = np.meshgrid(v, u, indexing="ij")
-    place = np.stack([ndimage.map_coordinates(surface.solid[..., k], grid, order=1) for k in range(3)], axis=-1)
+    place = np.stack(
+        [ndimage.map_coordinates(surface.solid[..., k], grid, order=1) for k in range(3)], axis=-1
+    )
     return np.ascontiguousarray(np.clip(solid(place), 0.0, 1.0).astype(np.float32))
 
 
@@ -94,7 +96,7 @@ def glaze(colour: Colour, edge: Colour, rim: tuple[float, float] | None = None, 
 
 
 def _dots(p: Array, scale: float, share: float, seed: int) -> Array:
-    """Round dots of uneven size: one possible dot in each cell of a lattice, kept clear of the cell's walls."""
+    """Round dots of uneven size: one possible dot in each cell of a lattice, clear of the cell's walls."""
     q = p * scale
     cell = np.floor(q)
     table = np.random.default_rng(seed).random((4096, 5))
@@ -135,7 +137,7 @@ def clay(colour: Colour) -> Solid:
 
 
 def weave(p_around: Array, p_up: Array, warp: float, weft: float) -> Array:
-    """A plain weave as a height of 0..1: threads go over and under, and their thickness is uneven as flax is."""
+    """A plain weave as a height of 0..1: threads go over and under, uneven as flax is."""
     x, y = p_around * warp, p_up * weft
     place = np.stack([np.floor(x) * 0.731, y * 0.07, np.zeros_like(x)], axis=-1)
     cross = np.stack([x * 0.05, np.floor(y) * 0.613, np.ones_like(x) * 7.3], axis=-1)
@@ -143,4 +145,6 @@ def weave(p_around: Array, p_up: Array, warp: float, weft: float) -> Array:
     up = np.abs(np.sin(np.pi * x)) ** 0.7 * thick_x
     over = np.abs(np.sin(np.pi * y)) ** 0.7 * thick_y
     checker = (np.floor(x) + np.floor(y)) % 2
-    return np.asarray(np.clip(np.where(checker > 0, up * 0.75 + 0.2 * over, over * 0.75 + 0.2 * up), 0, 1.2) / 1.2)
+    return np.asarray(
+        np.clip(np.where(checker > 0, up * 0.75 + 0.2 * over, over * 0.75 + 0.2 * up), 0, 1.2) / 1.2
+    )
