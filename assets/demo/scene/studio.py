@@ -134,7 +134,7 @@ def radiance(shot: Shot, model: Model, size: int, samples: int) -> Array:
 
 
 def developed(light: Array, exposure: float, seed: int) -> Image.Image:
-    """Tone curve with a soft shoulder, sRGB, film grain: without it a render compresses unlike a photograph."""
+    """Tone curve with a soft shoulder, sRGB, and grain: without it no file weighs what a photograph does."""
     x = np.maximum(light * exposure, 0.0)
     knee = 0.55
     x = np.where(x < knee, x, knee + (1 - knee) * (1 - np.exp(-(x - knee) / (1 - knee))))
