@@ -1,0 +1,1 @@
+"""The browser side: `product-tour.js`, one ES module that a page loads, and its types. Data only."""

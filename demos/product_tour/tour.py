@@ -1,0 +1,166 @@
+"""A tour ready to play: the demo shop's own, or one told from any shop's catalogue."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from multimodal.errors import UsageError
+from multimodal.pipes.catalog import Catalog, CatalogImagePipe, load_catalog
+from multimodal.pipes.images import ImageStore
+from multimodal.pipes.script import ScriptTextPipe, split_tokens
+from multimodal.stream import MultiModalStream
+from multimodal.sync.cues import Segment, TourPlan, plan_tour
+from multimodal.values import LatePolicy, Product
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from multimodal.serving.app import Recorder
+
+__all__ = ["Settings", "Tour", "demo_tour", "shop_tour", "tour_app"]
+
+GAP = 0.15
+"""Seconds between two words: 400 words a minute, a brisk reader's pace."""
+BREATH = 0.35
+"""Seconds added after the end of a sentence."""
+TOLD_WORDS = 28
+"""Words of a description that a tour told from a catalogue takes, in whole sentences where it can."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How a tour is played; as the options of `multimodal tour`. `slow_images` is in seconds."""
+
+    sync_interval: int = 3
+    late: LatePolicy = "placeholder"
+    slow_images: float = 0.0
+    speed: float = 1.0
+
+
+class Tour(msgspec.Struct, frozen=True):
+    """A tour: the shop's name and line, its catalogue, and the plan of what is said and shown."""
+
+    name: str
+    tagline: str
+    language: str
+    catalog: Catalog
+    plan: TourPlan
+
+    def stream(self, settings: Settings, store: ImageStore) -> MultiModalStream:
+        """A stream that plays it once.
+
+        Args:
+            settings: how.
+            store: prepares the pictures; shared by all streams of a process, so that each is encoded once.
+        """
+        tokens = self.plan.tokens
+        breaths = {i + 1: BREATH for i, token in enumerate(tokens[:-1]) if re.search(r"[.!?。！？]['\"”’)]*\s*$", token)}
+        return MultiModalStream(
+            text_pipe=ScriptTextPipe(list(tokens), gap=GAP, stalls=breaths, speed=settings.speed),
+            image_pipe=CatalogImagePipe(self.catalog, store=store),
+            sync_interval=settings.sync_interval,
+            cues=self.plan.cues,
+            late=settings.late,
+            slow_images=settings.slow_images,
+        )
+
+
+def demo_tour() -> Tour:
+    """The demo shop's tour, as it ships with the package."""
+    folder = Path(str(files("multimodal.assets"))) / "demo"
+    catalog = load_catalog(folder / "catalog.json")
+    shop = json.loads((folder / "catalog.json").read_text(encoding="utf-8"))["shop"]
+    script = json.loads((folder / "tour.json").read_text(encoding="utf-8"))
+    segments = [_segment(entry) for entry in script["segments"]]
+    plan = plan_tour(segments, catalog.products, split_tokens)
+    return Tour(shop["name"], shop["tagline"], script["language"], catalog, plan)
+
+
+def shop_tour(path: Path, images: Path | None = None, mapping: Mapping[str, str] | None = None) -> Tour:
+    """A tour of a shop's own catalogue: each product's title, the beginning of its description, and its price.
+
+    Args:
+        path: the catalogue, CSV or JSON (`multimodal.pipes.catalog.load_catalog`).
+        images: the folder of its pictures.
+        mapping: other column names, such as ``{"title": "name"}``.
+
+    Raises:
+        UsageError: the catalogue cannot be read, or holds no product.
+    """
+    catalog = load_catalog(path, images, mapping=mapping)
+    if not catalog.products:
+        raise UsageError(f"{path} holds no product that can be told; see the rejected rows: {list(catalog.rejected)[:3]}")
+    segments = [Segment(_told(product), product.id) for product in catalog.products]
+    return Tour(path.stem, "", "en", catalog, plan_tour(segments, catalog.products, split_tokens))
+
+
+def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None) -> Starlette:
+    """The page and the signalling of one tour, as one application.
+
+    Args:
+        tour: what is played.
+        settings: how.
+        recorder: called for every new session's stream, gives what takes the lines of its recording.
+    """
+    from collections.abc import AsyncIterator
+    from contextlib import asynccontextmanager
+
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    from multimodal.demos.product_tour import build_routes
+    from multimodal.serving.app import asgi
+
+    store = ImageStore()
+
+    def make_stream(name: str) -> MultiModalStream:
+        if name != "demo":
+            raise UsageError(f"there is no tour {name!r}; there is: demo")
+        return tour.stream(settings, store)
+
+    tours = asgi(make_stream, recorder=recorder)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await tours.state.sessions.aclose()
+            await store.aclose()
+
+    products = _shown(tour)
+    page = build_routes(tour.name, tour.tagline, language=tour.language, products=products)
+    return Starlette(routes=[Mount("/tour", tours), *page], lifespan=lifespan)
+
+
+def _shown(tour: Tour) -> Sequence[Product]:
+    """The catalogue's products in the order of the tour."""
+    catalogue = {product.id: product for product in tour.catalog.products}
+    order = dict.fromkeys(cue.product for cue in tour.plan.cues if cue.product in catalogue)
+    return [catalogue[product] for product in order]
+
+
+def _segment(entry: dict[str, Any]) -> Segment:
+    places = tuple((place["key"], place["at"]) for place in entry.get("cues", ()))
+    return Segment(entry["text"], entry["sku"], places)
+
+
+def _told(product: Product) -> str:
+    sentences = re.findall(r"[^.!?]+[.!?]+(?=\s|$)|[^.!?]+$", " ".join(product.description.split()))
+    told: list[str] = []
+    for sentence in sentences:
+        words = sum(len(part.split()) for part in told)
+        if told and words + len(sentence.split()) > TOLD_WORDS:
+            break
+        told.append(sentence.strip())
+    text = " ".join(told)
+    if len(text.split()) > 2 * TOLD_WORDS:
+        text = " ".join(text.split()[:TOLD_WORDS]) + " …"
+    price = f"{product.price} {product.currency}".strip() + "." if product.price is not None else ""
+    return " ".join(part for part in (f"{product.title}.", text, price) if part)

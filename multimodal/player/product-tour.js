@@ -1,0 +1,755 @@
+/**
+ * <product-tour src="/tour/whep/demo">: plays a narrated product tour over WebRTC data channels.
+ *
+ * One message of the server ("bundle") is applied whole in one animation frame, so that a picture and the words about
+ * it are painted together; what was painted is reported back ("painted") and kept in `element.log`.
+ * The messages are those of multimodal/wire.py. Text is only ever written as text, never as markup.
+ *
+ * Attributes: src (WHEP-style URL), token (Bearer), theme (light | dark; default: the reader's), autoplay.
+ * Light DOM: slot "poster" (stands on the stage before the tour starts), default slot (stands where the words will).
+ */
+
+/** Every word that the player itself shows or says; a page may change them before it starts a tour. */
+export const labels = {
+  tour: 'Product tour', words: 'Narration', seen: 'Shown so far', start: 'Play the tour',
+  play: 'Play', pause: 'Pause', resume: 'Resume', again: 'Play again', retry: 'Try again', restart: 'Restart',
+  connecting: 'Connecting…', not_found: 'This tour is no longer here.', denied: 'This tour is not open to you.',
+  busy: 'Many people are watching just now. Please try again in a moment.',
+  server: 'The tour could not start. Please try again.', network: 'The shop could not be reached.',
+  ice: 'This network did not let the tour through.', lost: 'The connection was lost.',
+  version: 'Please reload the page to get the new player.', stream: 'The narration stopped early.',
+};
+
+const VERSION = 1;
+const LOG_LIMIT = 20000;
+const SILENCE_MS = 10000; // the server pings every second: ten lost in a row is a dead road
+const PICTURE_LIMIT = 16 << 20; // bytes of one picture
+const UNFINISHED_LIMIT = 64 << 20; // bytes of all pictures that have not come whole
+const PICTURES_LIMIT = 2000;
+const ACK_BYTES = 16384, ACK_MS = 50; // inside the server's window of 64 KiB, so that it never runs dry
+
+const now = () => performance.now();
+
+/** What this browser can decode. WebP, JPEG and PNG are everywhere; for AVIF it has to be asked. */
+const formats = (async () => {
+  const avif = await self.ImageDecoder?.isTypeSupported('image/avif').catch(() => false);
+  return [...(avif ? ['image/avif'] : []), 'image/webp', 'image/jpeg', 'image/png'];
+})();
+
+const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
+  for (let bit = 8; bit--;) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
+  return n;
+});
+/** @param {Uint8Array} bytes */
+const crc32 = (bytes) => {
+  let crc = -1;
+  for (const byte of bytes) crc = CRC[(crc ^ byte) & 255] ^ (crc >>> 8);
+  return ~crc >>> 0;
+};
+
+/**
+ * An element. Built by hand and not from markup: it passes any content security policy, trusted types included.
+ * @param {string} tag @param {Record<string, string>} attributes @param {...(Node | string)} children
+ */
+const h = (tag, attributes, ...children) => {
+  const element = document.createElement(tag);
+  for (const name in attributes) element.setAttribute(name, attributes[name]);
+  element.append(...children);
+  return element;
+};
+
+/**
+ * Decodes `src` into an image that can be painted in the very frame it is shown in. `decoding = sync` forbids the
+ * browser to paint the frame without it. A hidden page never settles `decode()`: there, loaded has to do.
+ * @param {string} src
+ */
+const decoded = async (src) => {
+  const image = new Image(), done = new AbortController();
+  image.decoding = 'sync';
+  image.src = src;
+  const hidden = new Promise((resolve) => {
+    image.onload = () => document.hidden ? resolve(0)
+      : document.addEventListener('visibilitychange', resolve, { once: true, signal: done.signal });
+  });
+  try {
+    await Promise.race([image.decode(), hidden]);
+  } finally {
+    done.abort();
+    image.onload = null;
+  }
+  return image;
+};
+
+/** One connection: signalling, two channels, acks, pings. It knows messages, not what they mean to a reader. */
+class Road {
+  heard = now(); over = false; greeted = false; seq = -1; bytes = 0;
+  #url; #token; #on; #pc; #events; #beat; #held = []; #resource; #pings = 0;
+  #ackedBytes = 0; #ackedAt = 0; #ackTimer = 0;
+
+  /**
+   * @param {string} url @param {string | null} token @param {RTCIceServer[]} iceServers
+   * @param {{arrived(event), bundle(events), part(key, offset, total, payload), bye(), fail(code, status?)}} on
+   */
+  constructor(url, token, iceServers, on) {
+    this.#url = url;
+    this.#token = token;
+    this.#on = on;
+    const pc = this.#pc = new RTCPeerConnection({ iceServers });
+    const events = this.#events = pc.createDataChannel('events', { negotiated: true, id: 0 });
+    const images = pc.createDataChannel('images', { negotiated: true, id: 1, ordered: false });
+    images.binaryType = 'arraybuffer';
+    events.onopen = () => this.#hello();
+    events.onmessage = ({ data }) => this.#message(data);
+    images.onmessage = ({ data }) => this.#part(data);
+    events.onclose = () => this.fail('lost');
+    pc.onconnectionstatechange = () => pc.connectionState === 'failed' && this.fail(this.greeted ? 'lost' : 'ice');
+    this.#beat = setInterval(() => {
+      if (now() - this.heard > SILENCE_MS) this.fail(this.greeted ? 'lost' : 'ice');
+      else if (this.greeted) this.send({ type: 'ping', id: this.#pings++, t_ms: now() });
+    }, 1000);
+    this.#open();
+  }
+
+  async #open() {
+    const pc = this.#pc;
+    let code = 'network';
+    try {
+      await pc.setLocalDescription(); // an offer; posted at once: waiting for candidates costs 150 ms and gains nothing
+      const reply = await fetch(this.#url, {
+        method: 'POST', body: pc.localDescription.sdp, headers: this.#headers({ 'Content-Type': 'application/sdp' }),
+        signal: AbortSignal.timeout(SILENCE_MS),
+      });
+      const { status } = reply;
+      if (status !== 201) {
+        return this.fail({ 401: 'denied', 403: 'denied', 404: 'not_found', 410: 'not_found', 429: 'busy', 503: 'busy' }[status]
+          ?? 'server', status);
+      }
+      code = 'server';
+      this.#resource = new URL(reply.headers.get('Location') ?? '', this.#url);
+      const sdp = await reply.text();
+      if (this.over) return this.#delete();
+      await pc.setRemoteDescription({ type: 'answer', sdp });
+    } catch {
+      this.fail(code);
+    }
+  }
+
+  #headers(headers = {}) {
+    return this.#token ? { ...headers, Authorization: `Bearer ${this.#token}` } : headers;
+  }
+
+  async #hello() {
+    const saving = !!navigator.connection?.saveData;
+    const hello = {
+      type: 'hello', v: VERSION, cursor: this.seq, formats: await formats, viewport: [innerWidth, innerHeight],
+      dpr: devicePixelRatio, save_data: saving, reduced_motion: matchMedia('(prefers-reduced-motion: reduce)').matches,
+    };
+    this.send(hello);
+    this.greeted = true;
+  }
+
+  /** @param {object} message */
+  send(message) {
+    if (this.#events.readyState === 'open') this.#events.send(JSON.stringify(message));
+  }
+
+  #message(data) {
+    this.heard = now();
+    let message;
+    try {
+      message = JSON.parse(data);
+    } catch {
+      return;
+    }
+    const { type, id, t_ms } = message ?? {};
+    if (type === 'ping') this.send({ type: 'pong', id, t_ms, at_ms: now() });
+    if (type === 'bye') this.#on.bye();
+    if (type !== 'bundle') return;
+    if (message.v !== VERSION) return this.fail('version');
+    for (const event of message.events) {
+      if (event.seq <= this.seq) continue; // seen: the channel is ordered, so only a replay comes twice
+      if (this.seq < 0 || event.seq === this.seq + 1) this.seq = event.seq;
+      this.#on.arrived(event);
+      this.#held.push(event);
+    }
+    if (!message.more) this.#on.bundle(this.#held.splice(0));
+    this.#ack();
+  }
+
+  #part(data) {
+    this.heard = now();
+    if (!(data instanceof ArrayBuffer) || data.byteLength < 16) return;
+    const view = new DataView(data), start = 16 + view.getUint16(2);
+    if (view.getUint16(0) !== 0x4d01 || data.byteLength <= start) return;
+    const payload = new Uint8Array(data, start), offset = view.getUint32(4), total = view.getUint32(8);
+    this.bytes += payload.length;
+    this.#ack();
+    if (offset + payload.length > total || crc32(payload) !== view.getUint32(12)) return;
+    this.#on.part(new TextDecoder().decode(new Uint8Array(data, 16, start - 16)), offset, total, payload);
+  }
+
+  #ack() {
+    if (!this.greeted || this.over) return;
+    const t = now();
+    if (this.bytes - this.#ackedBytes < ACK_BYTES && t - this.#ackedAt < ACK_MS) {
+      this.#ackTimer ||= setTimeout(() => {
+        this.#ackTimer = 0;
+        this.#ack();
+      }, ACK_MS);
+      return;
+    }
+    clearTimeout(this.#ackTimer);
+    this.#ackTimer = 0;
+    this.#ackedBytes = this.bytes;
+    this.#ackedAt = t;
+    this.send({ type: 'ack', seq: this.seq, picture_bytes: this.bytes });
+  }
+
+  fail(code, status) {
+    if (this.over) return;
+    this.close(code);
+    this.#on.fail(code, status);
+  }
+
+  close(reason = 'closed') {
+    if (this.over) return;
+    this.send({ type: 'bye', reason });
+    this.over = true;
+    clearInterval(this.#beat);
+    clearTimeout(this.#ackTimer);
+    this.#pc.close();
+    this.#delete();
+  }
+
+  #delete() {
+    // keepalive: it must leave although the page is going away
+    if (this.#resource) fetch(this.#resource, { method: 'DELETE', keepalive: true, headers: this.#headers() }).catch(() => {});
+    this.#resource = null;
+  }
+}
+
+/** What is known of one picture; `slot` is its place on the stage, `want` that the slot waits for the picture. */
+class Picture {
+  alt = ''; product = ''; width_px = 0; height_px = 0; variants = [];
+  /** @type {HTMLImageElement | null} */ image = null;
+  /** @type {HTMLImageElement | null} */ preview = null;
+  /** @type {{total: number, data: Uint8Array, ranges: number[][]} | null} */ parts = null;
+  settled = false; want = false; slot = h('div', { class: 'slot', part: 'slot' });
+  /** @type {HTMLElement | null} */ thumb = null;
+
+  /** @param {string} key */
+  constructor(key) {
+    this.key = key;
+  }
+
+  /** Puts a part in its place, wherever and however often it comes; true once the picture is whole. */
+  add(offset, total, payload) {
+    if (this.parts?.total !== total) this.parts = { total, data: new Uint8Array(total), ranges: [] };
+    let from = offset, to = offset + payload.length;
+    this.parts.data.set(payload, offset);
+    const ranges = this.parts.ranges.filter(([a, b]) => {
+      if (b < from || a > to) return true;
+      from = Math.min(from, a);
+      to = Math.max(to, b);
+      return false;
+    });
+    ranges.push([from, to]);
+    this.parts.ranges = ranges;
+    return this.whole;
+  }
+
+  get whole() {
+    return this.parts?.ranges[0][1] - this.parts?.ranges[0][0] === this.parts?.total;
+  }
+
+  /** Fills the slot with the best there is: the picture, its preview, or an empty image that reads its alt text. */
+  fill(preview) {
+    const image = (!preview && this.image) || this.preview || new Image();
+    const shown = { part: 'picture', alt: this.alt, 'data-key': this.key, elementtiming: this.key };
+    for (const name in shown) image.setAttribute(name, shown[name]);
+    image.toggleAttribute('data-preview', image !== this.image);
+    image.toggleAttribute('data-current', true);
+    this.slot.style.setProperty('--r', `${this.width_px / this.height_px || 1}`);
+    this.slot.replaceChildren(image);
+    this.draw();
+  }
+
+  /** A small copy for the strip: drawn once, so that no picture is decoded at a second size in a reveal's frame. */
+  draw() {
+    if (!this.thumb || this.thumb.firstChild || !this.image) return;
+    const canvas = document.createElement('canvas');
+    canvas.height = 112;
+    canvas.width = Math.round(112 * (this.image.naturalWidth / this.image.naturalHeight || 1));
+    canvas.getContext('2d')?.drawImage(this.image, 0, 0, canvas.width, canvas.height);
+    this.thumb.append(canvas);
+  }
+}
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(`
+:host{display:block;container-type:inline-size;color-scheme:light dark;
+--bg:var(--tour-bg,transparent);--fg:var(--tour-fg,light-dark(#23201c,#f1ede6));
+--muted:var(--tour-muted,light-dark(#6b645b,#a79f93));--line:var(--tour-line,light-dark(#e3ddd3,#37332d));
+--accent:var(--tour-accent,light-dark(#23201c,#f1ede6));--on:var(--tour-on-accent,light-dark(#fff,#181613));
+background:var(--bg);color:var(--fg);font:16px/1.5 var(--tour-font,system-ui,sans-serif)}
+:host([hidden]){display:none}
+:host([theme=light]){color-scheme:light}
+:host([theme=dark]){color-scheme:dark}
+*{box-sizing:border-box}
+.tour{display:grid;gap:16px;grid-template-columns:minmax(0,1fr)}
+.stage{position:relative;aspect-ratio:var(--tour-ratio,1);container-type:size;overflow:hidden;
+border-radius:var(--tour-radius,14px);background:var(--tour-stage,light-dark(#efeae1,#23211e))}
+.pictures,.poster{position:absolute;inset:0;display:flex;align-items:center;justify-content:center;gap:2px}
+.poster{flex-direction:column}
+.poster::slotted(*){position:absolute;inset:0;width:100%;height:100%;object-fit:cover;margin:0}
+.slot{overflow:hidden;aspect-ratio:var(--r);width:min((100cqw - 2px*(var(--n) - 1))/var(--n),100cqh*var(--r))}
+.slot img{display:block;width:100%;height:100%;object-fit:cover;color:var(--muted)}
+.slot img:not([src]){padding:12%}
+.slot img[data-preview][src]{filter:blur(1em);transform:scale(1.12)}
+.caption{min-height:3.25em;overflow:hidden}
+.caption div{display:flex;gap:1em;justify-content:space-between;align-items:baseline}
+.title{font:500 1.25em/1.3 var(--tour-display,inherit);color:inherit;text-decoration:none;
+overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+a.title:hover{text-decoration:underline}
+.price{color:var(--muted);font-variant-numeric:tabular-nums;white-space:nowrap}
+.side{display:flex;flex-direction:column;gap:16px;min-width:0}
+.text{height:var(--tour-text-height,11.5em);overflow:auto;overscroll-behavior:contain;
+font:1.1875em/1.6 var(--tour-text-font,Georgia,serif)}
+.text p{margin:0 0 .8em}
+.text p:not(:last-child){color:var(--muted)}
+.g{white-space:nowrap}
+.word{display:inline-block;white-space:normal;max-width:100%;overflow-wrap:anywhere}
+.word:empty{display:inline}
+.controls{display:flex;flex-wrap:wrap;align-items:center;gap:10px;min-height:44px}
+.message{flex:1 1 8em;color:var(--muted);font-size:.875em}
+button{font:inherit;color:inherit;background:none;border:1px solid var(--line);border-radius:99px;padding:0 1.1em;
+min-height:44px;cursor:pointer;touch-action:manipulation}
+button:hover{border-color:currentColor}
+:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
+.play,.start{display:inline-flex;align-items:center;gap:.6em;background:var(--accent);color:var(--on);
+border-color:transparent;font-weight:600}
+.play::before,.start::before{content:"";width:.8em;height:.9em;background:currentColor;
+clip-path:polygon(0 0,100% 50%,0 100%)}
+[data-state=playing] .play::before{clip-path:polygon(0 0,35% 0,35% 100%,65% 100%,65% 0,100% 0,100% 100%,0 100%)}
+.start{position:absolute;inset:auto auto 1.25em 1.25em;min-height:52px;padding:0 1.5em}
+.tour:not([data-state=idle]) :is(.start,.poster,.intro),[data-state=idle] .restart{display:none}
+.strip{display:flex;gap:8px;height:60px;padding:2px;overflow:auto hidden;scrollbar-width:none}
+.thumb{flex:0 0 56px;height:56px;min-height:0;padding:0;overflow:hidden;border-radius:8px;
+background:var(--tour-stage,light-dark(#efeae1,#23211e)) center/cover}
+.thumb[aria-current]{border:2px solid var(--accent)}
+.thumb canvas{display:block;width:100%;height:100%;object-fit:cover}
+.live{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);user-select:none}
+@container (min-width:720px){
+.tour{grid-template-columns:minmax(0,min(54cqw,var(--tour-stage-max,66svh)*var(--tour-ratio,1))) minmax(0,1fr);
+column-gap:clamp(28px,4cqw,64px)}
+.text{flex:1 1 0;height:auto;min-height:8em;font-size:1.375em}
+.stage,.side{grid-row:1}.strip{order:1}}
+@media (forced-colors:active){.play::before,.start::before{background:ButtonText}}
+`);
+
+/** The characters between which a line may break without a space. */
+const WIDE = /[\p{Ideographic}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}]/u;
+const CLOSING = /^[\p{Pe}\p{Pf}\p{Po}]/u;
+const SENTENCES = /^.*(?:[.!?…]["'”’)\]]*\s|[。！？]|\n\s*\n)/su;
+
+export class ProductTour extends HTMLElement {
+  /** @type {Array<object>} what arrived and what was painted, oldest first; at most 20,000 entries */
+  log = [];
+  /** @type {RTCIceServer[]} */ iceServers = [];
+  stats = this.#freshStats();
+  #state = 'idle'; #road = null; #attached = null; #raf = 0; #frame = 0; #queue = []; #unfinished = 0;
+  /** @type {Map<string, Picture>} */ #pictures = new Map();
+  #products = new Map(); #interval = 1; #shown = []; #mark = -1; #lastWord = null; #closing = 0;
+  #paragraph = null; #group = null; #space = ''; #tail = ''; #unsaid = ''; #failure = null;
+
+  #pictureBox = h('div', { class: 'pictures' });
+  #start = h('button', { class: 'start', part: 'button start', type: 'button' });
+  #caption = h('figcaption', { class: 'caption', part: 'caption' });
+  #text = h('div', { class: 'text', part: 'text', tabindex: '0', role: 'region' });
+  #play = h('button', { class: 'play', part: 'button play', type: 'button' });
+  #restart = h('button', { class: 'restart', part: 'button restart', type: 'button' });
+  #message = h('span', { class: 'message', part: 'message', role: 'status' });
+  #strip = h('div', { class: 'strip', part: 'strip', role: 'group' });
+  #live = h('div', { class: 'live', 'aria-live': 'polite' });
+  #words = h('div', {});
+  #tour = h('section', { class: 'tour', part: 'tour' },
+    h('div', { class: 'stage', part: 'stage' }, h('slot', { name: 'poster', class: 'poster' }), this.#pictureBox, this.#start),
+    h('div', { class: 'side', part: 'side' }, this.#text,
+      h('div', { class: 'controls', part: 'controls' }, this.#play, this.#restart, this.#message)),
+    this.#caption, this.#strip, this.#live);
+
+  constructor() {
+    super();
+    const root = this.attachShadow({ mode: 'open' });
+    root.adoptedStyleSheets = [sheet];
+    root.append(this.#tour);
+    this.#text.append(h('slot', { class: 'intro' }), this.#words);
+    this.#start.onclick = () => this.play();
+    this.#play.onclick = () => this.#state === 'playing' ? this.pause() : this.play();
+    this.#restart.onclick = () => this.restart();
+  }
+
+  connectedCallback() {
+    this.#attached = new AbortController();
+    const { signal } = this.#attached;
+    addEventListener('pagehide', () => this.#leave(), { signal });
+    document.addEventListener('visibilitychange', () => document.hidden && this.#drain(), { signal });
+    this.#set(this.#state);
+    if (this.hasAttribute('autoplay')) this.play();
+  }
+
+  disconnectedCallback() {
+    this.#attached.abort();
+    queueMicrotask(() => this.isConnected || this.#leave()); // moved in the page is not gone
+  }
+
+  /** idle, connecting, playing, paused, ended or error */
+  get state() {
+    return this.#state;
+  }
+
+  /** Starts the tour, or goes on after a pause; after the end or an error it starts anew. */
+  play() {
+    if (this.#state === 'paused') {
+      this.#road.send({ type: 'resume' });
+      this.#set('playing');
+    } else if (this.#state !== 'playing' && this.#state !== 'connecting') {
+      this.restart();
+    }
+  }
+
+  /** Asks the narrator to stop; what is on its way is still shown. */
+  pause() {
+    if (this.#state !== 'playing') return;
+    this.#road.send({ type: 'pause' });
+    this.#set('paused');
+  }
+
+  /** A new session from the beginning. */
+  restart() {
+    this.#hangUp();
+    this.log = [];
+    this.stats = this.#freshStats();
+    this.#pictures = new Map();
+    this.#queue = this.#shown = [];
+    this.#unfinished = this.#frame = 0;
+    this.#mark = -1;
+    this.#lastWord = this.#paragraph = this.#group = this.#failure = null;
+    this.#space = this.#tail = this.#unsaid = '';
+    for (const box of [this.#words, this.#pictureBox, this.#caption, this.#strip, this.#live]) box.replaceChildren();
+    this.#set('connecting');
+    const url = new URL(this.getAttribute('src') ?? '', document.baseURI).href;
+    const road = new Road(url, this.getAttribute('token'), this.iceServers, {
+      arrived: (event) => {
+        this.#record({ vantage: 'arrived', t_ms: now(), seq: event.seq, event });
+        if (event.kind === 'asset') this.#asset(road, event); // at once: decoding must not wait for a frame
+      },
+      bundle: (events) => {
+        if (road.over) return;
+        this.#queue.push(events);
+        this.#schedule();
+      },
+      part: (...part) => this.#part(road, ...part),
+      bye: () => this.#state === 'ended' ? this.#hangUp() : road.fail('lost'),
+      fail: (code, status) => this.#fail(code, status),
+    });
+    this.#road = road;
+  }
+
+  #freshStats() {
+    return { reveals: 0, missed: 0, judged: 0, sameFrame: 0, tokenDriftMax: 0, skewMs: { last: 0, max: 0 } };
+  }
+
+  #hangUp() {
+    clearTimeout(this.#closing);
+    this.#road?.close();
+    cancelAnimationFrame(this.#raf);
+    this.#raf = 0;
+  }
+
+  #leave() {
+    if (!this.#road || this.#road.over) return;
+    this.#hangUp();
+    if (this.#state !== 'ended') this.#set('idle');
+  }
+
+  #record(entry) {
+    this.log.push(entry);
+    if (this.log.length > LOG_LIMIT) this.log.splice(0, LOG_LIMIT / 20);
+  }
+
+  #emit(name, detail) {
+    // A task of its own: a slow listener must not delay the frame that is being painted.
+    setTimeout(() => this.dispatchEvent(new CustomEvent(`tour-${name}`, { detail, bubbles: true, composed: true })));
+  }
+
+  #set(state, message = '') {
+    this.#state = state;
+    this.setAttribute('state', state);
+    this.#tour.dataset.state = state;
+    const names = { playing: 'pause', paused: 'resume', ended: 'again', error: 'retry' };
+    this.#play.textContent = labels[names[state] ?? 'play'];
+    this.#play.disabled = state === 'connecting';
+    this.#message.textContent = state === 'connecting' ? labels.connecting : message;
+    this.#start.textContent = labels.start;
+    this.#restart.textContent = labels.restart;
+    this.#tour.ariaLabel = labels.tour;
+    this.#text.ariaLabel = labels.words;
+    this.#strip.ariaLabel = labels.seen;
+  }
+
+  #fail(code, status) {
+    const message = labels[code];
+    this.#drain();
+    if (this.#state === 'ended') return; // the end has been shown: how the road closes is of no interest
+    this.#set('error', message);
+    this.#emit('error', { code, message, status });
+  }
+
+  // ---- pictures
+
+  #picture(key) {
+    let picture = this.#pictures.get(key);
+    if (!picture) this.#pictures.set(key, picture = new Picture(key));
+    return picture;
+  }
+
+  #asset(road, { key, product, alt, width_px, height_px, placeholder, variants }) {
+    const picture = this.#picture(key);
+    Object.assign(picture, { product, alt, width_px, height_px });
+    if (variants?.length) picture.variants = variants;
+    if (placeholder?.startsWith('data:image/') && !picture.preview) {
+      picture.placeholder = placeholder;
+      decoded(placeholder).then((image) => picture.preview = image, () => {});
+    }
+    this.#prepare(road, picture);
+  }
+
+  #part(road, key, offset, total, payload) {
+    if (total > PICTURE_LIMIT || this.#pictures.size > PICTURES_LIMIT) return;
+    const picture = this.#picture(key);
+    if (picture.settled || picture.whole) return;
+    if (picture.parts?.total !== total) {
+      this.#unfinished += total - (picture.parts?.total ?? 0);
+      for (const other of this.#pictures.values()) {
+        if (this.#unfinished <= UNFINISHED_LIMIT) break;
+        if (other !== picture && other.parts) this.#forget(other);
+      }
+    }
+    if (picture.add(offset, total, payload)) this.#prepare(road, picture);
+  }
+
+  #forget(picture) {
+    this.#unfinished -= picture.parts?.total ?? 0;
+    picture.parts = null;
+  }
+
+  /** Checks and decodes a picture once both its description and its bytes (or its address) are here. */
+  async #prepare(road, picture) {
+    const { variants, parts, key } = picture;
+    const variant = variants.find((v) => parts ? v.size_bytes === parts.total : v.url) ?? variants[0];
+    if (picture.settled || !variant || !(picture.whole || variant.url)) return;
+    picture.settled = true;
+    let reason = '', src = variant.url;
+    try {
+      if (picture.whole) {
+        if (crypto.subtle && variant.sha256) { // absent on plain http
+          const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', parts.data));
+          if (Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('') !== variant.sha256) reason = 'wrong_sha256';
+        }
+        src = URL.createObjectURL(new Blob([parts.data], { type: variant.media_type }));
+      }
+      if (!reason) picture.image = await decoded(src);
+    } catch {
+      reason = 'undecodable';
+    }
+    if (src !== variant.url) URL.revokeObjectURL(src); // the image holds what it has loaded
+    this.#forget(picture);
+    if (road.over) return;
+    road.send({ type: 'ready', key, ok: !reason, reason });
+    picture.draw();
+    if (picture.image && picture.want) {
+      this.#queue.push([{ kind: 'swap', key, ok: true }]);
+      this.#schedule();
+    }
+  }
+
+  // ---- frames
+
+  #schedule() {
+    if (document.hidden) this.#drain();
+    else this.#raf ||= requestAnimationFrame((t) => this.#apply(t, true));
+  }
+
+  /** A hidden page gets no frames: what has arrived goes into the page now, and its receipt says so. */
+  #drain() {
+    cancelAnimationFrame(this.#raf);
+    if (this.#queue.length) this.#apply(now(), false);
+  }
+
+  #apply(t, visible) {
+    this.#raf = 0;
+    const frame = { t, visible, id: ++this.#frame, reveals: [] };
+    const follow = this.#text.scrollHeight - this.#text.scrollTop - this.#text.clientHeight < 40;
+    const events = this.#queue.splice(0).flat();
+    for (const event of events) {
+      try {
+        this.#show(event, frame);
+      } catch (error) {
+        console.error('product-tour', event, error); // one bad event must not take the rest of its frame with it
+      }
+    }
+    if (follow) this.#text.scrollTop = this.#text.scrollHeight;
+    const seq = events.findLast((event) => event.seq >= 0)?.seq;
+    if (seq === undefined) return; // only a picture of our own decoding: nothing of the server's to confirm
+    this.#road.send({ type: 'painted', seq, t_ms: t, frame: frame.id, visible });
+    this.#record({ vantage: 'painted', t_ms: t, frame: frame.id, seq, visible, reveals: frame.reveals });
+    if (this.#state === 'ended') this.#finish();
+  }
+
+  #show(event, frame) {
+    switch (event.kind) {
+      case 'start':
+        this.#products = new Map(event.products?.map((product) => [product.id, product]));
+        this.#interval = event.sync_interval;
+        if (this.#state === 'connecting') this.#set('playing');
+        return this.#emit('start', event);
+      case 'text':
+        this.#write(event);
+        this.#lastWord = frame;
+        return this.#say(event.text);
+      case 'reveal':
+        return this.#reveal(event, frame);
+      case 'swap': {
+        const picture = this.#picture(event.key);
+        picture.want = event.ok && !picture.image;
+        if (event.ok && picture.image) picture.fill(false);
+        return;
+      }
+      case 'missed':
+        return void this.stats.missed++;
+      case 'error':
+        this.#failure = event;
+        return this.#emit('error', { code: event.code, message: event.message });
+      case 'end':
+        this.#say('', true);
+        if (event.reason === 'error') this.#set('error', labels.stream);
+        else this.#set('ended');
+        if (event.reason === 'error' && !this.#failure) this.#emit('error', { code: 'stream', message: labels.stream });
+        return this.#emit('end', { reason: event.reason, unused: event.unused, stats: this.stats });
+    }
+  }
+
+  #finish() {
+    // The last receipt is still in the channel's buffer: give it a moment before the connection goes.
+    this.#closing = setTimeout(() => this.#hangUp(), 1000);
+  }
+
+  #reveal({ cue, key, product, anchor, mark, preview, declared_late: late }, frame) {
+    const picture = this.#picture(key), { stats } = this;
+    const showPreview = !!preview || !picture.image;
+    picture.want = !preview && !picture.image; // not ours to wait for: another viewer was ready, or its bytes are late
+    if (!picture.thumb) {
+      picture.thumb = h('button', { class: 'thumb', part: 'thumb', type: 'button' });
+      picture.thumb.ariaLabel = this.#title(picture);
+      if (picture.placeholder) picture.thumb.style.backgroundImage = `url("${picture.placeholder}")`;
+      picture.thumb.onclick = () => this.#present([picture]);
+      this.#strip.append(picture.thumb);
+    }
+    picture.fill(showPreview);
+    const beside = mark === this.#mark ? this.#shown.filter((other) => other !== picture) : [];
+    this.#mark = mark;
+    this.#present([...beside, picture]);
+    this.#strip.scrollLeft = this.#strip.scrollWidth;
+
+    const skewMs = this.#lastWord ? frame.t - this.#lastWord.t : 0;
+    const sameFrame = this.#lastWord?.id === frame.id;
+    stats.reveals++;
+    if (!late) stats.tokenDriftMax = Math.max(stats.tokenDriftMax, mark - anchor);
+    if (mark > 0 && mark % this.#interval === 0 && frame.visible) { // the start and an odd end have no words of their own
+      stats.judged++;
+      if (sameFrame) stats.sameFrame++;
+      stats.skewMs.last = skewMs;
+      if (Math.abs(skewMs) > Math.abs(stats.skewMs.max)) stats.skewMs.max = skewMs;
+    }
+    frame.reveals.push({ key, preview: !!preview, decoded: !!(showPreview ? picture.preview : picture.image) });
+    this.#emit('reveal', { cue, key, product, anchor, mark, preview: !!preview, tokenDrift: mark - anchor, skewMs, sameFrame });
+  }
+
+  #title({ product, alt }) {
+    return this.#products.get(product)?.title || alt;
+  }
+
+  /** Puts pictures on the stage, side by side, with what they are and what they cost. */
+  #present(pictures) {
+    for (const { thumb } of this.#shown) thumb?.removeAttribute('aria-current');
+    for (const { thumb } of pictures) thumb?.setAttribute('aria-current', 'true');
+    this.#pictureBox.style.setProperty('--n', `${pictures.length}`);
+    this.#pictureBox.replaceChildren(...pictures.map((picture) => picture.slot));
+    this.#shown = pictures;
+    const lines = new Map(pictures.map((picture) => [picture.product || picture.key, picture]));
+    this.#caption.replaceChildren(...Array.from(lines.values(), (picture) => {
+      const { url, price, currency } = this.#products.get(picture.product) ?? {};
+      const safe = /^https?:/.test(url); // a catalogue's "javascript:" must not become a link
+      return h('div', {}, h(safe ? 'a' : 'span', { class: 'title', part: 'title', ...(safe && { href: url }) }, this.#title(picture)),
+        h('span', { class: 'price', part: 'price' }, this.#money(price, currency)));
+    }));
+  }
+
+  #money(price, currency) {
+    try {
+      const lang = this.closest('[lang]')?.lang || undefined;
+      return price ? new Intl.NumberFormat(lang, { style: 'currency', currency }).format(price) : '';
+    } catch {
+      return `${price} ${currency ?? ''}`.trim();
+    }
+  }
+
+  // ---- words
+
+  /**
+   * Every token is a box of its own, so that its paint can be observed; boxes of one word share a span that does not
+   * break. White space stays outside them: textContent is exactly the text, and a copy reads like the page.
+   */
+  #write({ text, token_index: first, token_count: count }) {
+    const pieces = text.split(/([ \t\r\n]+)/), last = first + count - 1;
+    let left = pieces.filter((piece, i) => piece && i % 2 === 0).length, tok = first;
+    const word = (piece) => h('span', { class: 'word', part: 'word', 'data-tok': `${tok}`, elementtiming: `w${tok}` }, piece);
+    if (!left) this.#flow().append(word(''));
+    pieces.forEach((piece, i) => {
+      if (!piece) return;
+      if (i % 2) {
+        this.#flow().append(piece);
+        this.#space += piece;
+        this.#group = null;
+        return;
+      }
+      if (/\n\s*\n/.test(this.#space)) this.#paragraph = null;
+      this.#space = '';
+      if (--left === 0) tok = last; // of a run the last box is sure; those before it are counted from the front
+      if (!this.#group || WIDE.test(piece[0]) || (WIDE.test(this.#tail) && !CLOSING.test(piece))) {
+        this.#flow().append(this.#group = h('span', { class: 'g' }));
+      }
+      this.#group.append(word(piece));
+      this.#tail = piece.at(-1);
+      if (tok < last) tok++;
+    });
+  }
+
+  #flow() {
+    if (!this.#paragraph) this.#words.append(this.#paragraph = h('p', {}));
+    return this.#paragraph;
+  }
+
+  /** Whole sentences to those who listen: single words would interrupt each other. */
+  #say(text, all = false) {
+    this.#unsaid += text;
+    const said = all ? this.#unsaid : this.#unsaid.match(SENTENCES)?.[0];
+    if (!said?.trim()) return;
+    this.#unsaid = this.#unsaid.slice(said.length);
+    this.#live.append(h('p', {}, said.trim()));
+    if (this.#live.childElementCount > 3) this.#live.firstChild.remove();
+  }
+}
+
+if (!customElements.get('product-tour')) customElements.define('product-tour', ProductTour);

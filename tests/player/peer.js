@@ -1,0 +1,132 @@
+// A server's side of a tour, in the page itself: answers the player's POST with a second RTCPeerConnection and lets
+// the test speak the protocol. `peer.got` is what the player said, in order.
+const realFetch = window.fetch;
+
+window.peer = {
+  refuse: 0, offline: false, deaf: false, posts: [], deletes: [], got: [], sessions: [], made: [], revoked: [],
+
+  get now() { return this.sessions.at(-1); },
+  of(type) { return this.got.filter((message) => message.type === type); },
+  say(message) { this.now.events.send(JSON.stringify(message)); },
+
+  seq: 0, tok: 0,
+  event(kind, fields = {}) {
+    return { kind, v: 1, sid: 's', epoch: 0, seq: this.seq++, pts_ms: 0, tok: this.tok, ...fields };
+  },
+  text(text, token_count = 1) {
+    const token_index = this.tok;
+    this.tok += token_count;
+    return this.event('text', { token_index, token_count, text, lane: 'main' });
+  },
+  start(products = [], sync_interval = 3) {
+    return this.event('start', { sync_interval, products, formats: [], token_unit: 'word', late: 'placeholder' });
+  },
+  mark() { return this.event('sync', { mark: this.tok, char: 0, pending: 0 }); },
+  reveal(key, fields = {}) {
+    return this.event('reveal', { cue: 0, key, product: '', anchor: this.tok, mark: this.tok, preview: false,
+      declared_late: false, ...fields });
+  },
+  bundle(...events) { this.say({ type: 'bundle', v: 1, events, more: false }); },
+  some(...events) { this.say({ type: 'bundle', v: 1, events, more: true }); },
+
+  // A picture of one colour, its asset event and its parts.
+  async picture(key, { color = '#c33', width = 64, height = 48, pad = 0, alt = `a picture of ${key}`, ...rest } = {}) {
+    const canvas = Object.assign(document.createElement('canvas'), { width, height });
+    const context = canvas.getContext('2d');
+    context.fillStyle = color;
+    context.fillRect(0, 0, width, height);
+    const blob = await new Promise((done) => canvas.toBlob(done, 'image/png'));
+    // Bytes after the end of a PNG are ignored by decoders: they make it as large as a test wants.
+    const data = new Uint8Array([...new Uint8Array(await blob.arrayBuffer()), ...new Uint8Array(pad).fill(7)]);
+    return this.wrap(key, data, { width_px: width, height_px: height, alt, ...rest });
+  },
+  async wrap(key, data, fields = {}) {
+    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
+    const sha256 = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+    const variants = [{ media_type: 'image/png', width_px: fields.width_px, size_bytes: data.length, sha256, url: null }];
+    return { key, data, asset: { key, product: '', alt: '', placeholder: '', variants, ...fields } };
+  },
+  parts({ key, data }, size = 4096) {
+    const parts = [];
+    for (let offset = 0; offset < data.length; offset += size) {
+      parts.push(this.part(key, offset, data.length, data.slice(offset, offset + size)));
+    }
+    return parts;
+  },
+  part(key, offset, total, payload, crc = crc32(payload)) {
+    const name = new TextEncoder().encode(key), bytes = new Uint8Array(16 + name.length + payload.length);
+    const view = new DataView(bytes.buffer);
+    view.setUint8(0, 0x4d);
+    view.setUint8(1, 1);
+    view.setUint16(2, name.length);
+    view.setUint32(4, offset);
+    view.setUint32(8, total);
+    view.setUint32(12, crc);
+    bytes.set(name, 16);
+    bytes.set(payload, 16 + name.length);
+    return bytes;
+  },
+  send(parts) { for (const part of parts) this.now.images.send(part); },
+  async give(key, options) {
+    const picture = await this.picture(key, options);
+    this.bundle(this.event('asset', picture.asset));
+    this.send(this.parts(picture));
+    await until(() => this.of('ready').some((message) => message.key === key));
+    return picture;
+  },
+};
+
+// Bit by bit and not by a table: a second way to the same number.
+function crc32(bytes) {
+  let crc = 0xffffffff;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return (crc ^ 0xffffffff) >>> 0;
+}
+
+window.until = async (holds, what = String(holds)) => {
+  const limit = performance.now() + 15000;
+  while (!holds()) {
+    if (performance.now() > limit) throw new Error(`waited 15 s for ${what}; got ${JSON.stringify(peer.got.slice(-5))}`);
+    await new Promise((done) => setTimeout(done, 5));
+  }
+};
+window.frames2 = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+
+window.fetch = async (url, init = {}) => {
+  if (init.method === 'DELETE') {
+    peer.deletes.push(String(url));
+    return realFetch(url, init);
+  }
+  if (init.method !== 'POST') return realFetch(url, init);
+  peer.posts.push({ url: String(url), headers: init.headers, body: init.body });
+  if (peer.offline) throw new TypeError('Failed to fetch');
+  if (peer.refuse) return new Response('', { status: peer.refuse });
+  const pc = new RTCPeerConnection(), session = { pc };
+  session.events = pc.createDataChannel('events', { negotiated: true, id: 0 });
+  session.images = pc.createDataChannel('images', { negotiated: true, id: 1, ordered: false });
+  session.events.onmessage = ({ data }) => peer.got.push(JSON.parse(data));
+  peer.seq = peer.tok = 0;
+  peer.sessions.push(session);
+  await pc.setRemoteDescription({ type: 'offer', sdp: init.body });
+  await pc.setLocalDescription();
+  await until(() => pc.iceGatheringState === 'complete');
+  const sdp = peer.deaf ? pc.localDescription.sdp.replace(/a=candidate.*\r\n/g, '') : pc.localDescription.sdp;
+  return new Response(sdp, { status: 201, headers: { Location: `/tour/whep/demo/${peer.sessions.length}` } });
+};
+
+for (const [name, list] of [['createObjectURL', 'made'], ['revokeObjectURL', 'revoked']]) {
+  const real = URL[name];
+  URL[name] = (value) => {
+    const result = real.call(URL, value);
+    peer[list].push(result ?? value);
+    return result;
+  };
+}
+
+window.shift = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+}).observe({ type: 'layout-shift', buffered: true });

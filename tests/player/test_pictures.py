@@ -1,0 +1,214 @@
+"""Pictures: parts in any order, checked, decoded before they show, in a place that was kept for them."""
+
+from __future__ import annotations
+
+from tests.player.conftest import Opened
+
+_SHOWN = "Array.from(root.querySelectorAll('img[part=picture]'), (i) => i.dataset.key)"
+
+
+def test_parts_come_in_any_order_twice_and_over_each_other(playing: Opened) -> None:
+    page = playing()
+    result = page.evaluate(
+        """async () => {
+          const early = await peer.picture('early', {pad: 9000}), parts = peer.parts(early, 1000);
+          peer.send([...parts.slice(1).reverse(), parts[3], peer.part('early', 500, early.data.length, early.data.slice(500, 4321))]);
+          await until(() => peer.of('ack').length && tour.state === 'playing');
+          await frames2();
+          const before = peer.of('ready').length;
+          peer.send([parts[0], parts[0], ...parts.slice(2, 4)]);
+          await frames2();
+          const described = peer.event('asset', {...early.asset, variants: []});
+          peer.bundle(described);
+          await frames2();
+          const unready = peer.of('ready').length;
+          peer.bundle(peer.event('asset', early.asset));
+          await until(() => peer.of('ready').length);
+          return {before, unready, ready: peer.of('ready')};
+        }"""
+    )
+    assert result["before"] == 0
+    assert result["unready"] == 0, "its bytes cannot be checked before its variants are known"
+    assert result["ready"] == [{"type": "ready", "key": "early", "ok": True, "reason": ""}]
+
+
+def test_a_damaged_part_is_dropped_and_can_come_again(playing: Opened) -> None:
+    page = playing()
+    ready = page.evaluate(
+        """async () => {
+          const picture = await peer.picture('a', {pad: 5000}), parts = peer.parts(picture, 2000);
+          const bent = parts[1].slice();
+          bent[100] ^= 1;
+          peer.bundle(peer.event('asset', picture.asset));
+          peer.send([parts[0], bent, ...parts.slice(2)]);
+          await new Promise((done) => setTimeout(done, 150));
+          const early = peer.of('ready').length;
+          peer.send([parts[1]]);
+          await until(() => peer.of('ready').length);
+          return [early, peer.of('ready')[0].ok];
+        }"""
+    )
+    assert ready == [0, True]
+
+
+def test_bytes_that_are_not_those_announced_are_refused(playing: Opened) -> None:
+    page = playing()
+    ready = page.evaluate(
+        """async () => {
+          const picture = await peer.picture('a');
+          picture.asset.variants[0].sha256 = '0'.repeat(64);
+          peer.bundle(peer.event('asset', picture.asset));
+          peer.send(peer.parts(picture));
+          await until(() => peer.of('ready').length);
+          return peer.of('ready');
+        }"""
+    )
+    assert ready == [{"type": "ready", "key": "a", "ok": False, "reason": "wrong_sha256"}]
+
+
+def test_an_undecodable_picture_is_reported_and_its_alt_text_stands_in(playing: Opened) -> None:
+    page = playing()
+    result = page.evaluate(
+        """async () => {
+          const junk = await peer.wrap('junk', new Uint8Array(3000).fill(9), {width_px: 40, height_px: 30, alt: 'a kettle'});
+          peer.bundle(peer.event('asset', junk.asset));
+          peer.send(peer.parts(junk));
+          await until(() => peer.of('ready').length);
+          peer.bundle(peer.text('See '), peer.mark(), peer.reveal('junk', {preview: true}),
+                      peer.event('swap', {cue: 0, key: 'junk', ok: false, reason: 'undecodable'}));
+          await until(() => root.querySelector('[data-key=junk]'));
+          const image = root.querySelector('[data-key=junk]'), box = image.getBoundingClientRect();
+          return {ready: peer.of('ready')[0], alt: image.alt, src: image.getAttribute('src'), ratio: box.width / box.height,
+                  made: peer.made.length, revoked: peer.revoked.length};
+        }"""
+    )
+    assert result["ready"] == {"type": "ready", "key": "junk", "ok": False, "reason": "undecodable"}
+    assert result["alt"] == "a kettle"
+    assert result["src"] is None
+    assert abs(result["ratio"] - 4 / 3) < 0.02, "the place keeps the picture's shape"
+    assert result["made"] == result["revoked"] == 1
+
+
+def test_a_preview_stands_until_its_swap(playing: Opened) -> None:
+    page = playing()
+    result = page.evaluate(
+        """async () => {
+          const tiny = document.createElement('canvas');
+          tiny.width = tiny.height = 16;
+          const picture = await peer.picture('a', {placeholder: tiny.toDataURL('image/webp')});
+          peer.bundle(peer.event('asset', {...picture.asset, variants: []}));
+          await new Promise((done) => setTimeout(done, 100));
+          peer.bundle(peer.text('Look '), peer.mark(), peer.reveal('a', {preview: true}));
+          await until(() => root.querySelector('[data-current]'));
+          const image = () => root.querySelector('img[data-key=a]');
+          const at = () => ({src: image().src.slice(0, 10), preview: image().hasAttribute('data-preview'), alt: image().alt,
+                             current: image().hasAttribute('data-current'), blur: getComputedStyle(image()).filter !== 'none'});
+          const first = at(), box = JSON.stringify(image().parentNode.getBoundingClientRect());
+          const receipt = tour.log.filter((e) => e.vantage === 'painted').at(-1).reveals;
+          peer.bundle(peer.event('asset', picture.asset));
+          peer.send(peer.parts(picture));
+          await until(() => peer.of('ready').length);
+          await frames2();
+          const unswapped = at();
+          peer.bundle(peer.event('swap', {cue: 0, key: 'a', ok: true, reason: ''}));
+          await until(() => !image().hasAttribute('data-preview'));
+          return {first, unswapped, last: at(), receipt, still: box === JSON.stringify(image().parentNode.getBoundingClientRect())};
+        }"""
+    )
+    preview = {"src": "data:image", "preview": True, "alt": "a picture of a", "current": True, "blur": True}
+    assert result["first"] == preview
+    assert result["unswapped"] == preview
+    assert result["receipt"] == [{"key": "a", "preview": True, "decoded": True}]
+    assert result["last"] == {**preview, "src": "blob:http:", "preview": False, "blur": False}
+    assert result["still"]
+
+
+def test_a_reveal_whose_bytes_are_late_shows_the_picture_by_itself(playing: Opened) -> None:
+    page = playing()
+    result = page.evaluate(
+        """async () => {
+          const picture = await peer.picture('a');
+          peer.bundle(peer.event('asset', picture.asset), peer.text('Look '), peer.mark(), peer.reveal('a'));
+          await until(() => root.querySelector('[data-current]'));
+          const first = root.querySelector('[data-key=a]').getAttribute('src');
+          const receipts = peer.of('painted').length;
+          peer.send(peer.parts(picture));
+          await until(() => root.querySelector('[data-key=a]').src.startsWith('blob:'));
+          return {first, decoded: tour.log.filter((e) => e.vantage === 'painted').at(-1).reveals[0].decoded,
+                  more: peer.of('painted').length - receipts};
+        }"""
+    )
+    assert result == {"first": None, "decoded": False, "more": 0}
+
+
+def test_cues_of_one_mark_stand_side_by_side_and_the_next_mark_clears(playing: Opened) -> None:
+    page = playing()
+    result = page.evaluate(
+        f"""async () => {{
+          for (const key of ['a', 'b', 'c']) await peer.give(key, {{product: key === 'c' ? 'k' : ''}});
+          peer.bundle(peer.text('one '), peer.mark(), peer.reveal('a'), peer.reveal('b'));
+          await until(() => root.querySelector('[data-key=b]'));
+          const both = {_SHOWN}, [left, right] = Array.from(root.querySelectorAll('.slot'), (s) => s.getBoundingClientRect());
+          peer.bundle(peer.text('two '), peer.mark(), peer.reveal('c', {{product: 'k'}}));
+          await until(() => root.querySelector('[data-key=c]'));
+          const one = {_SHOWN};
+          return {{both, apart: left.right <= right.left && left.width > 20, one,
+                  title: root.querySelector('[part=title]').textContent, price: root.querySelector('[part=price]').textContent,
+                  thumbs: Array.from(root.querySelectorAll('[part=thumb]'), (t) => [t.ariaLabel, t.ariaCurrent])}};
+        }}"""
+    )
+    assert result["both"] == ["a", "b"]
+    assert result["apart"]
+    assert result["one"] == ["c"]
+    assert (result["title"], result["price"]) == ("Halo Kettle", "€89.00")
+    assert result["thumbs"] == [["a picture of a", None], ["a picture of b", None], ["Halo Kettle", "true"]]
+
+
+def test_an_earlier_picture_comes_back_by_its_thumbnail(playing: Opened) -> None:
+    page = playing()
+    shown = page.evaluate(
+        f"""async () => {{
+          await peer.give('a');
+          await peer.give('b');
+          for (const key of ['a', 'b']) {{
+            peer.bundle(peer.text('w '), peer.mark(), peer.reveal(key));
+            await until(() => root.querySelector(`[data-key=${{key}}]`));
+          }}
+          root.querySelector('[part=thumb]').click();
+          return {_SHOWN};
+        }}"""
+    )
+    assert shown == ["a"]
+
+
+def test_nothing_shifts_and_every_blob_url_is_let_go(playing: Opened) -> None:
+    page = playing(viewport={"width": 390, "height": 844})
+    result = page.evaluate(
+        """async () => {
+          window.shift = 0; // without what the page itself did when the element woke up in it
+          for (let i = 0; i < 12; i++) {
+            await peer.give(`p${i}`, {width: 60 + 10 * (i % 3), height: 60, color: `hsl(${i * 30} 60% 50%)`});
+            for (let w = 0; w < 6; w++) peer.bundle(peer.text('some words '), peer.mark());
+            peer.bundle(peer.text('and a picture. '), peer.mark(), peer.reveal(`p${i}`));
+            await frames2();
+          }
+          await until(() => root.querySelector('[data-key=p11]'));
+          await frames2();
+          return {shift: window.shift, made: peer.made.length, revoked: peer.revoked.length, natural: root.querySelector('[data-key=p11]').naturalWidth};
+        }"""
+    )
+    assert result == {"shift": 0, "made": 12, "revoked": 12, "natural": 80}
+
+
+def test_unfinished_pictures_are_bounded(playing: Opened) -> None:
+    page = playing()
+    ready = page.evaluate(
+        """async () => {
+          const some = new Uint8Array(1000);
+          peer.send([peer.part('monster', 0, 2 ** 32 - 1, some)]);
+          for (let i = 0; i < 40; i++) peer.send([peer.part(`half${i}`, 0, 15 << 20, some)]);
+          await peer.give('a');
+          return peer.of('ready').map((message) => message.key);
+        }"""
+    )
+    assert ready == ["a"]
