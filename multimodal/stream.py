@@ -218,6 +218,14 @@ class MultiModalStream:
             return anchor
         return min((cue.anchor for cue in self._cues if cue.key == key), default=None)
 
+    @property
+    def plan(self) -> dict[int, Cue]:
+        """The cues declared so far, by number, the stream's own settings filled in where a cue left them open."""
+        plan = self._aligner.plan
+        for cue in self._inbox.cues:
+            plan[len(plan)] = self._aligner.filled_in(cue)
+        return plan
+
     # ---- items in, events out ------------------------------------------------------------------------------------
 
     async def _pull(self) -> list[AnyEvent]:

@@ -42,7 +42,7 @@ from multimodal.events import (
     SyncMark,
     Text,
 )
-from multimodal.values import LATE_POLICIES, Asset, Cue, EncodedImage, Token
+from multimodal.values import LATE_POLICIES, Asset, Cue, EncodedImage, LatePolicy, Token
 from multimodal.wire import Bye, ClientMessage, Hello, Ready
 
 __all__ = ["Aligner", "Snapshot"]
@@ -89,7 +89,7 @@ class Aligner:
         self,
         sync_interval: int = 3,
         *,
-        late: str = "placeholder",
+        late: LatePolicy = "placeholder",
         max_hold: float = 0.25,
         swap_wait: float = 1.0,
         high_water: int = 256,
@@ -271,16 +271,12 @@ class Aligner:
     @property
     def plan(self) -> dict[int, Cue]:
         """The cues declared so far by number, the stream's own settings filled in where a cue left them open."""
-        return {
-            number: Cue(
-                cue.anchor,
-                cue.key,
-                cue.late or self._late,
-                self._max_hold if cue.max_hold is None else cue.max_hold,
-                cue.product,
-            )
-            for number, cue in enumerate(self._declared)
-        }
+        return {number: self.filled_in(cue) for number, cue in enumerate(self._declared)}
+
+    def filled_in(self, cue: Cue) -> Cue:
+        """A cue with the stream's own settings where it left them open."""
+        hold = self._max_hold if cue.max_hold is None else cue.max_hold
+        return Cue(cue.anchor, cue.key, cue.late or self._late, hold, cue.product)
 
     @property
     def ended(self) -> bool:

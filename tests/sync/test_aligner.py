@@ -322,7 +322,10 @@ def test_slow_pictures_are_ready_a_while_after_their_mark_and_the_preroll_is_bli
             lambda: Aligner("3"),  # type: ignore[arg-type]
             "whole number",
         ),
-        (lambda: Aligner(late="never"), "placeholder, hold, skip"),
+        (
+            lambda: Aligner(late="never"),  # type: ignore[arg-type]
+            "placeholder, hold, skip",
+        ),
         (lambda: Aligner(max_hold=-1), "0 or more"),
         (lambda: Aligner().interrupt(0.0), "not built yet"),
         (lambda: Cue(-1, "A"), "negative"),
