@@ -10,7 +10,7 @@ from multimodal.errors import UsageError
 from multimodal.pipes.images import ImageStore
 from multimodal.pipes.prepared import PictureFile, PreparedImagePipe
 
-__all__ = ["FolderImagePipe", "readable"]
+__all__ = ["FolderImagePipe", "may_be_picture", "readable"]
 
 # Files that lie beside pictures and are plainly none. Everything else is taken for a picture, so that a
 # broken or misnamed one is reported instead of missing without a word.
@@ -77,7 +77,7 @@ def _picture_files(folder: Path, recursive: bool) -> list[Path]:
     try:
         for parent, folders, names in os.walk(folder, onerror=_raise):
             folders[:] = [name for name in folders if recursive and not name.startswith(".")]
-            found += [Path(parent, name) for name in names if _may_be_picture(name)]
+            found += [Path(parent, name) for name in names if may_be_picture(name)]
     except OSError as error:
         raise UsageError(f"cannot read the folder {error.filename}: {error.strerror or error}") from error
     if not found:
@@ -86,7 +86,8 @@ def _picture_files(folder: Path, recursive: bool) -> list[Path]:
     return sorted(found, key=lambda file: file.relative_to(folder).as_posix())
 
 
-def _may_be_picture(name: str) -> bool:
+def may_be_picture(name: str) -> bool:
+    """Whether a file of that name is to be looked at: not hidden, and not plainly something else."""
     hidden = name.startswith((".", "~"))
     return not (hidden or name.lower() in _FOREIGN_NAMES or _FOREIGN.search(name))
 
