@@ -187,7 +187,9 @@ def drift_report(log: SyncLog) -> DriftReport:
         judged=len(judged),
         apart=dict(Counter(pair.apart for pair in found if pair.apart)),
         held_ms=Spread.over(pair.held_ms for pair in found if pair.held_ms),
-        swap_ms=Spread.over(pair.swap_ms for pair in previews if pair.swap_ms is not None),
+        swap_ms=Spread.over(
+            pair.swap_ms for pair in previews if pair.swap_ms is not None and pair.swap and pair.swap.ok
+        ),
         events_lost=sum(len(order.lost) for order in seqs),
         events_duplicated=sum(len(order.duplicated) for order in seqs),
         events_out_of_order=sum(len(order.out_of_order) for order in seqs),

@@ -208,7 +208,10 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def marks(self) -> dict[int, SyncMark]:
         """The sync marks by their boundary (the first one, should it stand twice)."""
-        return {mark.mark: mark for mark in reversed(self.of(SyncMark))}
+        marks: dict[int, SyncMark] = {}
+        for mark in self.of(SyncMark):
+            marks.setdefault(mark.mark, mark)
+        return marks
 
     @cached_property
     def assets(self) -> dict[str, tuple[AssetReserved, ...]]:

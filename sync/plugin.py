@@ -59,10 +59,9 @@ def _read(path: str | PathLike[str], stream: dict[str, Any]) -> SyncLog:
 def _play(stream: dict[str, Any], limit: float) -> SyncLog:
     import asyncio
 
-    from multimodal.sync.kit import record
-
     from multimodal.errors import UsageError
     from multimodal.stream import MultiModalStream
+    from multimodal.sync.kit import record
 
     try:
         asyncio.get_running_loop()
@@ -90,6 +89,6 @@ def pytest_runtest_makereport(
     if report.when == "call" and report.failed:
         from multimodal.sync.drift import drift_report
 
-        for number, log in enumerate(item.stash[_LOGS] if _LOGS in item.stash else ()):
+        for number, log in enumerate(item.stash.setdefault(_LOGS, [])):
             report.sections.append((f"drift of sync_log {number}", drift_report(log).text()))
     return report

@@ -54,7 +54,7 @@ class DriftReport(msgspec.Struct, frozen=True):
         drift_ms_per_minute: None with fewer than two reveals.
         same_frame_share: None without a judged reveal or without receipts.
         judged, apart: how many reveals were judged for the share, and how many were not, by cause.
-        held_ms, swap_ms: the holds' lengths, and the delay from preview to picture.
+        held_ms, swap_ms: the holds' lengths, and the delay from a preview to its picture where it came.
         events_lost, events_duplicated, events_out_of_order: by `seq`, emitted and arrived together.
         truncated: what the recording lost in its last line; "" = nothing.
     """

@@ -86,7 +86,7 @@ def _place_fault(log: SyncLog, pair: Pair, limits: Limits, label: str) -> Fault 
         (pair.at, "queue", f"it stands after token {pair.at}, not on its mark"),
     ):
         if place < reveal.anchor:
-            verdict = f"{key} came before its words: {_off(log, pair, place - reveal.anchor, reveal.anchor)}"
+            verdict = f"{key} came too soon: {_off(log, pair, place - reveal.anchor, reveal.anchor)}"
             return _fault(pair, verdict, "anchor" if cause == "anchor" else "queue", why)
     if pair.at != reveal.mark:
         verdict = f"{key} left its mark: {_off(log, pair, pair.at - reveal.anchor, reveal.anchor)}"
@@ -132,8 +132,8 @@ def _time_fault(log: SyncLog, pair: Pair, limits: Limits, label: str) -> Fault |
         return _fault(pair, f"{key} never arrived, {drift}", "network", "it was emitted and did not arrive")
     if log.painted and pair.frames[1] is None:
         return _fault(pair, f"{key} was never painted, {drift}", "client", "no receipt reaches its seq")
-    # What a hold took was asked for, and is judged by hold_faults.
-    skews = {vantage: skew - pair.held_ms for vantage, skew in pair.skew_ms.items()}
+    # What a hold took was asked for, and is judged by hold_faults; it explains lateness and never makes early.
+    skews = {vantage: max(skew - pair.held_ms, min(skew, 0.0)) for vantage, skew in pair.skew_ms.items()}
     if not skews:
         return None
     vantage, skew = list(skews.items())[-1]
@@ -192,6 +192,8 @@ def hold_faults(log: SyncLog, max_hold: float, tolerance_ms: float) -> Iterator[
         if isinstance(event, SyncMark):
             mark, bound_ms, open_outcomes = event, 0.0, event.pending
         elif isinstance(event, Reveal | CueMissed) and mark and getattr(event, "reason", "") not in AT_THE_END:
+            if getattr(event, "mark", mark.mark) != mark.mark:
+                continue  # it left its mark: a matter of pair_faults
             open_outcomes -= 1
             own_ms = _hold_ms(log, event.cue, max_hold)
             bound_ms = max(bound_ms, own_ms)
@@ -233,13 +235,13 @@ def _hold_ms(log: SyncLog, cue: int, max_hold: float) -> float:
 
 
 def _off(log: SyncLog, pair: Pair, off: int, anchor: int) -> str:
-    """``3 tokens and 150 ms behind them``: how far a reveal stands from a boundary, at its emission."""
+    """``3 tokens and 150 ms behind its words``: how far a reveal stands from a boundary, at its emission."""
     words = log.words_before(anchor)
     if words is None:
-        return f"{tokens(abs(off))} {'behind' if off > 0 else 'ahead of'} them"
+        return f"{tokens(abs(off))} {'behind' if off > 0 else 'ahead of'} its words"
     late = pair.reveal.pts_ms - words.pts_ms
     side = "behind" if off > 0 or (off == 0 and late >= 0) else "ahead of"
-    return f"{tokens(abs(off))} and {abs(late):.0f} ms {side} them"
+    return f"{tokens(abs(off))} and {abs(late):.0f} ms {side} its words"
 
 
 def _fault(pair: Pair, verdict: str, cause: Cause, why: str, boundary: int | None = None) -> Fault:
