@@ -15,7 +15,7 @@ Rules, numbered, quoted by the tests
     S7  Nothing above `wire.MESSAGE_LIMIT_BYTES`.
     S8  While the last bundle is un-acked and the road is quiet, ticks follow it at fixed delays: sooner after
         a reveal, a sentence's end or the end, later otherwise (a pause). A new bundle starts them afresh; its
-        ack ends them.
+        ack ends them. One that is due while something is buffered is dropped: that does its work.
     S9  A ping every `PING_INTERVAL` from the start on. The peer's silence counts from its last message.
     S10 Every queue is bounded and counted: control drops its oldest, pictures shed the one due last, bundles
         say `congested` from `CONGESTED_BYTES` on until half of it is gone, so that their source stops.
