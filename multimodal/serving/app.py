@@ -33,19 +33,21 @@ from multimodal.serving.signalling import (
     check_offer,
     session_path,
 )
-from multimodal.transport.base import Source
+from multimodal.stream import MultiModalStream
 from multimodal.transport.session import Limits, ViewerSession
 from multimodal.transport.webrtc import IceServer, WebRTCLink
 
-__all__ = ["MAX_SESSIONS", "asgi"]
+__all__ = ["MAX_SESSIONS", "MakeStream", "Recorder", "asgi"]
 
 log = logging.getLogger(__name__)
 
 MAX_SESSIONS = 64
 """One core carries about 170 viewers beside other load; half of that and less leaves room for what makes the text."""
 
-MakeStream = Callable[[str], Source | Awaitable[Source]]
-Record = Callable[[dict[str, Any]], None]
+MakeStream = Callable[[str], MultiModalStream | Awaitable[MultiModalStream]]
+"""Gives the stream of a tour, by the tour's name."""
+Recorder = Callable[[MultiModalStream], Callable[[dict[str, Any]], None]]
+"""Called with every new viewer's stream; gives what takes the lines of that viewer's recording."""
 
 _MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
@@ -62,7 +64,7 @@ def asgi(
     bind_addresses: Sequence[str] | None = None,
     max_sessions: int = MAX_SESSIONS,
     limits: Limits | None = None,
-    on_record: Record | None = None,
+    recorder: Recorder | None = None,
 ) -> Starlette:
     """An application that serves tours to browsers: ``app.mount("/tour", multimodal.asgi(make_stream))``.
 
@@ -77,7 +79,7 @@ def asgi(
         bind_addresses: addresses to offer; None = those of all interfaces, or loopback where there is no other.
         max_sessions: viewers at one time; more get 503.
         limits: the named waits of a session.
-        on_record: called with every line of a recording, of all sessions.
+        recorder: called with every new viewer's stream; gives what takes the lines of its recording.
 
     Raises:
         UsageError: `max_sessions` below 1.
@@ -86,7 +88,7 @@ def asgi(
         raise UsageError(f"max_sessions={max_sessions} must be 1 or more")
     sessions = Sessions(max_sessions)
     server = _Signalling(
-        make_stream, sessions, {"ice_servers": ice_servers, "bind_addresses": bind_addresses}, limits, on_record
+        make_stream, sessions, {"ice_servers": ice_servers, "bind_addresses": bind_addresses}, limits, recorder
     )
 
     @asynccontextmanager
@@ -125,13 +127,13 @@ class _Signalling:
         sessions: Sessions,
         link_settings: dict[str, Any],
         limits: Limits | None,
-        on_record: Record | None,
+        recorder: Recorder | None,
     ) -> None:
         self._make_stream = make_stream
         self._sessions = sessions
         self._link_settings = link_settings
         self._limits = limits
-        self._on_record = on_record
+        self._recorder = recorder
 
     async def offer(self, request: Request) -> Response:
         check_content_type(request.headers.get("content-type", ""))
@@ -152,7 +154,8 @@ class _Signalling:
             self._sessions.release()
             raise
         name = secrets.token_urlsafe(12)
-        session = ViewerSession(stream, link, limits=self._limits, on_record=self._on_record)
+        record = None if self._recorder is None else self._recorder(stream)
+        session = ViewerSession(stream, link, limits=self._limits, on_record=record)
         self._sessions.start(f"{tour}/{name}", session.run())
         location = session_path(request.scope.get("root_path", ""), tour, name)
         return Response(answer, 201, {"Location": location, "ETag": f'"{name}"', "Cache-Control": "no-store"}, SDP_TYPE)
@@ -166,7 +169,7 @@ class _Signalling:
             raise Problem(404, "no_such_session", "this session has ended, or never was", "POST an offer for a new one")
         return Response(status_code=200)
 
-    async def _stream(self, tour: str) -> Source:
+    async def _stream(self, tour: str) -> MultiModalStream:
         try:
             made = self._make_stream(tour)
             return await made if isinstance(made, Awaitable) else made
@@ -178,7 +181,7 @@ class _Signalling:
             log.exception("make_stream failed for tour %r", tour)
             raise _server_fault() from error
 
-    async def _link(self, stream: Source, sdp: str) -> tuple[WebRTCLink, str]:
+    async def _link(self, stream: MultiModalStream, sdp: str) -> tuple[WebRTCLink, str]:
         try:
             return await WebRTCLink.answering(sdp, **self._link_settings)
         except BaseException as error:

@@ -26,11 +26,11 @@ class MemoryLink:
         self._inbox = Inbox()
         self._peer: MemoryLink | None = None
         self._loop = asyncio.get_running_loop()
-        self._leaving: deque[tuple[Channel, str | bytes, int]] = deque()
-        self._coming: deque[tuple[Channel, str | bytes]] = deque()
+        self._leaving: deque[tuple[Inbound | None, int]] = deque()
+        self._coming: deque[Inbound | None] = deque()
         self._buffered = 0
         self._free_at = 0.0
-        self._severed = False
+        self._severed = self._closed = False
         self._writable: Callable[[], None] = _nothing
 
     async def opened(self) -> None:
@@ -64,12 +64,12 @@ class MemoryLink:
             self._peer._severed = True
 
     async def aclose(self) -> None:
-        """See `Link.aclose`."""
-        self._inbox.end(ChannelClosedOK("this side closed the link"))
-        peer, self._peer = self._peer, None
-        if peer is not None and not self._severed:
-            closed = ChannelClosedOK("the peer closed the link")
-            self._loop.call_later(self._latency, peer._inbox.end, closed)
+        """See `Link.aclose`. What was sent before arrives before the close does."""
+        if not self._closed:
+            self._closed = True
+            self._inbox.end(ChannelClosedOK("this side closed the link"))
+            self._hand_over(None, 0)
+            self._writable = _nothing
 
     def _send(self, channel: Channel, data: str | bytes, size_bytes: int) -> None:
         ended = self._inbox.ended
@@ -77,28 +77,36 @@ class MemoryLink:
             raise ended.with_traceback(None)
         if size_bytes > MESSAGE_LIMIT_BYTES:
             raise MessageTooLarge(size_bytes, MESSAGE_LIMIT_BYTES)
-        now = self._loop.time()
-        leaves = max(now, self._free_at)
+        self._hand_over(Inbound(channel, data), size_bytes)
+
+    def _hand_over(self, message: Inbound | None, size_bytes: int) -> None:
+        """Put a message, or the close (None), on the road."""
+        leaves = max(self._loop.time(), self._free_at)
         if self._bytes_per_s is not None:
             leaves += size_bytes / self._bytes_per_s
         self._free_at = leaves
         self._buffered += size_bytes
-        self._leaving.append((channel, data, size_bytes))
+        self._leaving.append((message, size_bytes))
         self._loop.call_at(leaves, self._left)
 
     def _left(self) -> None:
         # The loop's heap does not keep the order of equal times; the two deques do.
-        channel, data, size_bytes = self._leaving.popleft()
+        message, size_bytes = self._leaving.popleft()
         self._buffered -= size_bytes
-        if self._peer is not None and not self._severed:
-            self._peer._coming.append((channel, data))
-            self._loop.call_later(self._latency, self._peer._arrived)
+        peer = self._peer
+        if message is None:
+            self._peer = None
+        if peer is not None and not self._severed:
+            peer._coming.append(message)
+            self._loop.call_later(self._latency, peer._arrived)
         if self._buffered == 0:
             self._writable()
 
     def _arrived(self) -> None:
-        channel, data = self._coming.popleft()
-        if not self._inbox.put(channel, data):
+        message = self._coming.popleft()
+        if message is None:
+            self._inbox.end(ChannelClosedOK("the peer closed the link"))
+        elif not self._inbox.put(message.channel, message.data):
             peer, self._peer = self._peer, None
             if peer is not None:
                 peer._inbox.end(ChannelClosedError("the peer dropped this link: it was flooded"))

@@ -45,7 +45,7 @@ class Road(RuleBasedStateMachine):
         self.started = False
         self.seq = 0
         self.control: list[str] = []
-        self.bundles: list[list[int]] = []
+        self.waiting: list[list[int]] = []
         self.split: list[int] = []  # what is left of the bundle that is being sent in pieces
         self.split_urgent = False
         self.sent: list[int] = []
@@ -83,7 +83,7 @@ class Road(RuleBasedStateMachine):
                 return
             raise AssertionError("S7: an event above the limit was taken")
         self.scheduler.queue_bundle(events)
-        self.bundles.append([event.seq for event in events])
+        self.waiting.append([event.seq for event in events])
         self.urgent |= {event.seq: isinstance(event, Reveal) for event in events}
         self.seq += len(events)
 
@@ -138,7 +138,7 @@ class Road(RuleBasedStateMachine):
         timer = self.scheduler.next_timer(self.now)
         assert timer is not None, "S9: there is always a ping to come"
         assert timer <= self.last_ping + PING_INTERVAL + EARLY, "S9: the timer misses the ping"
-        if self.ticks and not self.bundles and not self.split:
+        if self.ticks and not self.waiting and not self.split:
             assert timer <= self.ticks[0] + EARLY, "S8: the timer misses a tick"
         self.now = max(self.now, timer)
 
@@ -183,7 +183,7 @@ class Road(RuleBasedStateMachine):
             return
         assert not self.control, "S2: control was kept"
         assert self.now < self.last_ping + PING_INTERVAL, "S9: a ping was kept"
-        texts = bool(self.bundles or self.split)
+        texts = bool(self.waiting or self.split)
         assert not texts or self.buffered > TEXT_BUFFER_BYTES, "S4: text was kept though the link has room"
         if not texts and self.buffered == 0:
             assert not self.ticks or self.now < self.ticks[0] + EARLY, "S8: a tick was kept"
@@ -206,21 +206,21 @@ class Road(RuleBasedStateMachine):
             self.split = self.split[len(seqs) :]
             assert more == bool(self.split), "S3: `more` does not tell the truth"
         elif more:
-            bundle = self.bundles.pop(0)
+            bundle = self.waiting.pop(0)
             urgent = self.split_urgent = any(self.urgent[seq] for seq in bundle)
             self.split = bundle[len(seqs) :]
             assert seqs == bundle[: len(seqs)], "S3: a piece out of order"
             assert self.split, "S3: `more` does not tell the truth"
         else:
             whole: list[int] = []
-            while len(whole) < len(seqs) and self.bundles:
-                whole += self.bundles.pop(0)
+            while len(whole) < len(seqs) and self.waiting:
+                whole += self.waiting.pop(0)
             assert seqs == whole, "S3: a bundle cut, lost, doubled or out of order"
             urgent = any(self.urgent[seq] for seq in seqs)
         self.ticks = [self.now + delay for delay in (URGENT_TICKS if urgent else PAUSE_TICKS)]
 
     def check_tick(self) -> None:
-        assert not self.bundles, "S2: text waits behind a tick"
+        assert not self.waiting, "S2: text waits behind a tick"
         assert not self.split, "S2: text waits behind a tick"
         assert self.buffered == 0, "S8: a tick on a busy road"
         assert self.ticks, "S8: a tick though everything is acknowledged"
@@ -229,7 +229,7 @@ class Road(RuleBasedStateMachine):
 
     def check_part(self, part: wire.Part) -> None:
         assert not self.control, "S5: control waits behind a part"
-        assert not self.bundles, "S5: text waits behind a part"
+        assert not self.waiting, "S5: text waits behind a part"
         assert not self.split, "S5: text waits behind a part"
         assert self.buffered == 0, "S5: a part into a link that holds something"
         picture = min(self.pictures.values(), key=order)
@@ -411,7 +411,7 @@ LIMITS = settings(
 
 
 def test_the_scheduler_keeps_its_rules() -> None:
-    run_state_machine_as_test(Road, settings=settings(LIMITS, max_examples=300))  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Road, settings=settings(LIMITS, max_examples=300))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
@@ -419,4 +419,4 @@ def test_a_planted_fault_is_caught(fault: type[SendScheduler]) -> None:
     road = type("FaultyRoad", (Road,), {"make": fault})
     limits = settings(LIMITS, max_examples=2000, phases=[Phase.generate], report_multiple_bugs=False)
     with pytest.raises(AssertionError, match=f"({FAULTS[fault]}): "):
-        run_state_machine_as_test(road, settings=limits)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(road, settings=limits)

@@ -1,0 +1,91 @@
+"""Running an application on loopback for a person: a port that is free, the URL when it is ready, a clean stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import uvicorn
+from starlette.types import ASGIApp
+
+from multimodal.errors import UsageError
+from multimodal.stream import MultiModalStream
+
+__all__ = ["Recordings", "serve"]
+
+
+def serve(app: ASGIApp, port: int, what: str) -> int:
+    """Serve on 127.0.0.1 until interrupted; gives the exit code.
+
+    Args:
+        app: the application.
+        port: 0 = any free one.
+        what: named in the line that prints the URL.
+
+    Raises:
+        UsageError: the port is taken or not allowed.
+    """
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"port {port} on 127.0.0.1 cannot be had ({reason}); choose another with --port") from error
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3, ws="none"))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[listener]))
+            while not server.started and not server.should_exit:
+                await asyncio.sleep(0.01)
+            if server.started:
+                print(f"Ready: {what} at {url}  (Ctrl-C stops it)", flush=True)
+
+    try:
+        asyncio.run(run())
+    except KeyboardInterrupt:
+        pass  # uvicorn has shut down in order and only hands the signal on
+    finally:
+        listener.close()
+    return 0
+
+
+class Recordings:
+    """Writes the recording of each session: the first to the path given, further ones to `path.2`, `path.3`, ...
+
+    Args:
+        path: a file that can be written.
+
+    Raises:
+        UsageError: it cannot.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._count = path, 0
+        try:
+            with path.open("w"):
+                pass
+        except OSError as error:
+            raise UsageError(f"cannot write the recording {path}: {error.strerror or error}") from error
+
+    def begin(self, stream: MultiModalStream) -> Callable[[dict[str, Any]], None]:
+        """A recorder for one session; every line is on disk when it returns, so that a killed server loses none."""
+        self._count += 1
+        path = self._path if self._count == 1 else Path(f"{self._path}.{self._count}")
+        file: IO[str] = path.open("w", encoding="utf-8")
+        for number, cue in stream.plan.items():
+            _write(file, {"vantage": "planned", "cue": number, **msgspec.to_builtins(cue)})
+        return lambda line: _write(file, line)
+
+
+def _write(file: IO[str], line: dict[str, Any]) -> None:
+    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    file.flush()

@@ -1,0 +1,169 @@
+"""Rules V1-V6 of the viewer's protocol, without any I/O."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimodal import wire
+from multimodal.errors import RemoteProtocolError
+from multimodal.events import Event
+from multimodal.transport.base import Inbound
+from multimodal.transport.client import ACK_BYTES, ACK_DELAY, PENDING_BYTES, Farewell, Picture, ViewerProtocol
+from tests.transport.events import picture, reserved, reveal, text
+
+
+def greeted() -> ViewerProtocol:
+    viewer = ViewerProtocol()
+    viewer.outgoing()
+    return viewer
+
+
+def bundle(*events: Event, more: bool = False) -> Inbound:
+    message = next(iter(wire.encode_bundle(events)))
+    return Inbound("events", message.replace('"more":false', '"more":true') if more else message)
+
+
+def part(key: str, offset: int, total: int, payload: bytes) -> Inbound:
+    return Inbound("images", wire.encode_part(wire.Part(key, offset, total, payload)))
+
+
+def said(viewer: ViewerProtocol) -> list[dict[str, Any]]:
+    return [json.loads(message) for message in viewer.outgoing()]
+
+
+def test_v1_hello_is_the_first_word() -> None:
+    viewer = ViewerProtocol(wire.Hello(cursor=4))
+    viewer.ready("p")
+    assert [message["type"] for message in said(viewer)] == ["hello", "ready"]
+    assert said(viewer) == []
+    assert viewer.receive(bundle(text(5)), 0.0) == [(text(5),)]
+
+
+def test_v2_a_split_bundle_is_shown_whole() -> None:
+    viewer = greeted()
+    assert viewer.receive(bundle(text(0), more=True), 0.0) == []
+    assert viewer.receive(bundle(text(1), more=True), 0.0) == []
+    assert viewer.receive(bundle(reveal(2)), 0.0) == [(text(0), text(1), reveal(2))]
+
+
+@pytest.mark.parametrize("seq", [0, 2, 5])
+def test_v3_a_gap_or_a_repeat_raises(seq: int) -> None:
+    viewer = greeted()
+    viewer.receive(bundle(text(0)), 0.0)
+    with pytest.raises(RemoteProtocolError, match=f"event {seq} follows 0"):
+        viewer.receive(bundle(text(seq)), 0.0)
+
+
+def test_an_unknown_kind_is_skipped_but_keeps_its_place() -> None:
+    viewer = greeted()
+    message = '{"type":"bundle","v":1,"events":[{"kind":"hologram","v":1,"seq":0}%s],"more":false}'
+    assert viewer.receive(Inbound("events", message % ""), 0.0) == []
+    shown = viewer.receive(bundle(text(1)), 0.0)
+    assert shown == [(text(1),)]
+
+
+def test_an_unknown_message_and_a_tick_show_nothing() -> None:
+    viewer = greeted()
+    for message in ('{"type":"weather"}', '{"type":"tick"}'):
+        assert viewer.receive(Inbound("events", message), 0.0) == []
+    assert said(viewer) == []
+
+
+@given(
+    st.permutations(range(5)),
+    st.integers(0, 5),
+    st.lists(st.integers(0, 4), max_size=4),
+)
+def test_v4_parts_in_any_order_twice_and_before_their_asset(
+    order: list[int], asset_at: int, repeats: list[int]
+) -> None:
+    viewer = greeted()
+    image = picture("p", 450)
+    pieces = [part("p", i * 100, 450, image.data[i * 100 : i * 100 + 100]) for i in range(5)]
+    shown = []
+    for index, piece in enumerate([*order[:-1], *repeats, order[-1]]):
+        if index == asset_at:
+            shown += viewer.receive(bundle(reserved(0, image)), 0.0)
+        # A repeat of the piece that is still missing would complete the picture early.
+        if piece != order[-1] or index == len(order) + len(repeats) - 1:
+            shown += viewer.receive(pieces[piece], 0.0)
+    if viewer.seq < 0:
+        shown += viewer.receive(bundle(reserved(0, image)), 0.0)
+    assert [item for item in shown if isinstance(item, Picture)] == [Picture("p", image.data)]
+
+
+def test_v4_wrong_bytes_raise() -> None:
+    viewer = greeted()
+    image = picture("p", 100)
+    viewer.receive(bundle(reserved(0, image)), 0.0)
+    with pytest.raises(RemoteProtocolError, match="sha256"):
+        viewer.receive(part("p", 0, 100, bytes(100)), 0.0)
+
+
+def test_v4_a_size_that_changes_raises() -> None:
+    viewer = greeted()
+    viewer.receive(part("p", 0, 100, bytes(10)), 0.0)
+    with pytest.raises(RemoteProtocolError, match="changed its size"):
+        viewer.receive(part("p", 10, 99, bytes(10)), 0.0)
+
+
+def test_unfinished_pictures_are_bounded() -> None:
+    viewer = greeted()
+    with pytest.raises(RemoteProtocolError, match="unfinished"):
+        viewer.receive(part("p", 0, PENDING_BYTES + 1, bytes(10)), 0.0)
+
+
+def test_text_on_the_images_channel_raises() -> None:
+    with pytest.raises(RemoteProtocolError, match="text on the images channel"):
+        greeted().receive(Inbound("images", "hello"), 0.0)
+
+
+def test_v5_acks_by_size_and_by_time() -> None:
+    viewer = greeted()
+    assert viewer.receive(bundle(text(0)), 1.0) == [(text(0),)]
+    assert viewer.next_timer() == 1.0
+    viewer.receive(bundle(text(1)), 1.0 + ACK_DELAY / 2)
+    viewer.handle_timer(1.0 + ACK_DELAY - 0.001)
+    acks = [message for message in said(viewer) if message["type"] == "ack"]
+    assert acks == []
+    viewer.handle_timer(1.0 + ACK_DELAY)
+    assert said(viewer)[-1] == {"type": "ack", "seq": 1, "picture_bytes": 0}
+    viewer.receive(part("p", 0, 10**6, bytes(ACK_BYTES - 1)), 1.1)
+    assert said(viewer) == []
+    viewer.receive(part("p", ACK_BYTES, 10**6, bytes(1)), 1.1)
+    assert said(viewer) == [{"type": "ack", "seq": 1, "picture_bytes": ACK_BYTES}]
+
+
+def test_v5_repeated_parts_count_as_arrived() -> None:
+    viewer = greeted()
+    for _ in range(2):
+        viewer.receive(part("p", 0, 100, bytes(40)), 0.0)
+    viewer.handle_timer(ACK_DELAY)
+    assert said(viewer) == [{"type": "ack", "seq": -1, "picture_bytes": 80}]
+
+
+def test_v6_pings_are_answered_and_sent_and_silence_is_noticed() -> None:
+    viewer = greeted()
+    viewer.receive(Inbound("events", wire.encode(wire.Ping(7, 123.0))), 0.5)
+    assert said(viewer) == [{"type": "pong", "id": 7, "t_ms": 123.0, "at_ms": 500.0}]
+    viewer.handle_timer(0.99)
+    assert said(viewer) == []
+    viewer.handle_timer(1.0)
+    assert said(viewer) == [{"type": "ping", "id": 1, "t_ms": 1000.0}]
+    assert viewer.next_timer() == 2.0
+    assert [viewer.silent(now) for now in (3.49, 3.5)] == [False, True]
+
+
+def test_a_farewell_and_the_viewers_own_words() -> None:
+    viewer = greeted()
+    assert viewer.receive(Inbound("events", wire.encode(wire.Bye("over"))), 0.0) == [Farewell("over")]
+    viewer.pause()
+    viewer.resume()
+    viewer.painted(3, 16.7, 1)
+    viewer.bye("closing")
+    assert [message["type"] for message in said(viewer)] == ["pause", "resume", "painted", "bye"]
