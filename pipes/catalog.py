@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
+from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.pipes.feed import Feed, FeedPicture, FeedRow, Shop, read_feed
-from multimodal.pipes.folder import may_be_picture
+from multimodal.pipes.finder import PictureFinder
 from multimodal.pipes.images import ImageStore
 from multimodal.pipes.prepared import PictureFile, PreparedImagePipe
 from multimodal.pipes.price import parse_price, uses_decimal_comma
@@ -103,7 +101,9 @@ def load_catalog(
     path = Path(path)
     feed = read_feed(path, mapping)
     sources = {picture.source for row in feed.rows for picture in row.pictures}
-    finder = _Finder(Path(base) if base is not None else path.parent, None if images is None else Path(images), sources)
+    finder = PictureFinder(
+        Path(base) if base is not None else path.parent, None if images is None else Path(images), sources
+    )
     builder = _Builder(feed)
     if feed.note:
         builder.warnings.append(RowProblem(1, "encoding", feed.note))
@@ -217,7 +217,7 @@ class _Builder:
         self._above = key
         self._current.pictures.update((picture.source, picture) for picture in row.pictures)
 
-    def finish(self, finder: _Finder) -> tuple[tuple[Product, ...], tuple[PictureFile, ...]]:
+    def finish(self, finder: PictureFinder) -> tuple[tuple[Product, ...], tuple[PictureFile, ...]]:
         # A first picture goes by its product's id, so an id that looks like a second picture's key is never taken.
         taken = set(self._drafts)
         products: list[Product] = []
@@ -255,65 +255,3 @@ def _free_key(product: str, number: int, taken: set[str]) -> str:
         number += 1
         key = f"{product}-{number}"
     return key
-
-
-class _Finder:
-    """Finds a picture's file below the folders it may lie in, and nowhere else.
-
-    A name stands for a path only where nothing else goes by it, on disk or in the catalogue: a wrong picture is
-    worse than none.
-    """
-
-    def __init__(self, base: Path, images: Path | None, sources: Iterable[str]) -> None:
-        self._base, self._images = base, images
-        if images is not None and not images.is_dir():
-            raise UsageError(f"no such folder of pictures: {images}")
-        # Without a folder of pictures only the catalogue's own is listed: it may be somebody's home.
-        files = list(_files_below(images) if images is not None else _files_in(base))
-        if images is not None and not files:
-            raise UsageError(f"no pictures in the folder {images}")
-        self._by_name = _unique((file.name, file) for file in files)
-        self._by_folded = _unique((file.name.casefold(), file) for file in files)
-        self._by_stem = _unique((file.stem.casefold(), file) for file in files)
-        places = [_place(source) for source in set(sources)]
-        self._names = Counter(place.name.casefold() for place in places)
-        self._stems = Counter(place.stem.casefold() for place in places)
-
-    def find(self, source: str) -> Path | None:
-        place = _place(source)
-        if "://" not in source and not place.is_absolute() and ".." not in place.parts:
-            for root in (self._images, self._base):
-                if root is not None and (root / place).is_file():
-                    return root / place
-        found = None
-        if self._names[place.name.casefold()] == 1:
-            found = self._by_name.get(place.name) or self._by_folded.get(place.name.casefold())
-        if found is None and self._stems[place.stem.casefold()] == 1:
-            found = self._by_stem.get(place.stem.casefold())
-        return found
-
-    def missing(self, source: str) -> str:
-        where = self._images or self._base
-        advice = f"; download it into {where}" if "://" in source else ""
-        return f"{source} is not in {where}{advice}"
-
-
-def _place(source: str) -> PurePosixPath:
-    return PurePosixPath(unquote(urlsplit(source).path) if "://" in source else source.replace("\\", "/"))
-
-
-def _unique(entries: Iterable[tuple[str, Path]]) -> dict[str, Path]:
-    found: dict[str, list[Path]] = {}
-    for name, file in entries:
-        found.setdefault(name, []).append(file)
-    return {name: files[0] for name, files in found.items() if len(files) == 1}
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
-        folders.sort()
-        yield from (Path(parent, name) for name in sorted(names) if may_be_picture(name))
-
-
-def _files_in(folder: Path) -> Iterator[Path]:
-    yield from (file for file in sorted(folder.iterdir()) if may_be_picture(file.name) and file.is_file())

@@ -1,0 +1,96 @@
+"""Where the picture that a catalogue names lies on disk."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
+
+from multimodal.errors import UsageError
+from multimodal.pipes.folder import may_be_picture
+
+__all__ = ["PictureFinder"]
+
+
+class PictureFinder:
+    """Finds pictures below the folders they may lie in, and nowhere else.
+
+    A name stands for a path only where nothing else goes by it, on disk or in the catalogue: a wrong picture is
+    worse than none.
+
+    Args:
+        base: folder that paths start from.
+        images: folder of pictures, searched with its sub-folders; None = only `base` itself is.
+        sources: every picture that the catalogue names.
+
+    Raises:
+        UsageError: a folder is missing, or `images` holds no picture.
+    """
+
+    def __init__(self, base: Path, images: Path | None, sources: Iterable[str]) -> None:
+        self._base, self._images = base, images
+        for folder in (base, images or base):
+            if not folder.is_dir():
+                raise UsageError(f"no such folder of pictures: {folder}")
+        # Without a folder of pictures only the catalogue's own is listed: it may be somebody's home.
+        files = list(_files_below(images) if images is not None else _files_in(base))
+        if images is not None and not files:
+            raise UsageError(f"no pictures in the folder {images}")
+        self._by_name = _unique((file.name, file) for file in files)
+        self._by_folded = _unique((file.name.casefold(), file) for file in files)
+        self._by_stem = _unique((file.stem.casefold(), file) for file in files)
+        places = [_place(source) for source in set(sources)]
+        self._names = Counter(place.name.casefold() for place in places)
+        self._stems = Counter(place.stem.casefold() for place in places)
+
+    def find(self, source: str) -> Path | None:
+        """The file of a picture: by path, else by name, in other case, by stem; None where it is not sure."""
+        place = _place(source)
+        if "://" not in source and not place.is_absolute() and ".." not in place.parts:
+            for root in (self._images, self._base):
+                if root is not None and _is_file(root / place):
+                    return root / place
+        found = None
+        if self._names[place.name.casefold()] == 1:
+            found = self._by_name.get(place.name) or self._by_folded.get(place.name.casefold())
+        if found is None and self._stems[place.stem.casefold()] == 1:
+            found = self._by_stem.get(place.stem.casefold())
+        return found
+
+    def missing(self, source: str) -> str:
+        """What to tell a person of a picture that was not found."""
+        where = self._images or self._base
+        advice = f"; download it into {where}" if "://" in source else ""
+        return f"{source} is not in {where}{advice}"
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file system takes: too long, say
+        return False
+
+
+def _place(source: str) -> PurePosixPath:
+    if "://" not in source:
+        return PurePosixPath(source.replace("\\", "/"))
+    return PurePosixPath(unquote(source.partition("://")[2].partition("?")[0].partition("#")[0]))
+
+
+def _unique(entries: Iterable[tuple[str, Path]]) -> dict[str, Path]:
+    found: dict[str, list[Path]] = {}
+    for name, file in entries:
+        found.setdefault(name, []).append(file)
+    return {name: files[0] for name, files in found.items() if len(files) == 1}
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (Path(parent, name) for name in sorted(names) if may_be_picture(name))
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    yield from (file for file in sorted(folder.iterdir()) if may_be_picture(file.name) and file.is_file())
