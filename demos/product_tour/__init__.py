@@ -99,9 +99,7 @@ def build_routes(
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    page = render(
-        name, tagline, language=language, products=products, poster=bool(poster), tour=tour, player=player
-    )
+    page = render(name, tagline, language=language, products=products, poster=bool(poster), tour=tour, player=player)
     shop = {
         "name": name,
         "tagline": tagline,

@@ -28,9 +28,7 @@ class Figure(TypedDict):
     ok: bool
 
 
-def figure(
-    what: str, value: float, unit: str, limit: float | None = None, better: Better = "lower"
-) -> Figure:
+def figure(what: str, value: float, unit: str, limit: float | None = None, better: Better = "lower") -> Figure:
     """One entry of a report.
 
     Args:
@@ -81,7 +79,7 @@ def report(
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on: system, processor, cores this process may use, memory in MiB (0 = unknown)."""
+    """What the figures depend on; memory is in MiB, 0 where it is unknown."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS

@@ -15,7 +15,8 @@ from multimodal.browser import CHROMIUM_ARGS, find_chromium
 _HERE = Path(__file__).parent
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><body>
 <script src="/peer.js"></script><script type="module" src="/product-tour.js"></script>
-<main><product-tour src="/tour/whep/demo" {attributes}>{inside}</product-tour><p id="below">below</p></main></body></html>"""
+<main><product-tour src="/tour/whep/demo" {attributes}>{inside}</product-tour><p>below</p></main>
+</body></html>"""
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,8 @@ def playing(opened: Opened) -> Opened:
             """async () => {
               tour.play();
               await until(() => peer.of('hello').length === 1);
-              peer.bundle(peer.start([{id: 'k', title: 'Halo Kettle', price: '89.00', currency: 'EUR', aliases: [], url: ''}]));
+              const kettle = {id: 'k', title: 'Halo Kettle', price: '89.00', currency: 'EUR', aliases: [], url: ''};
+              peer.bundle(peer.start([kettle]));
               await until(() => peer.of('painted').length === 1);
             }"""
         )

@@ -12,7 +12,8 @@ def test_parts_come_in_any_order_twice_and_over_each_other(playing: Opened) -> N
     result = page.evaluate(
         """async () => {
           const early = await peer.picture('early', {pad: 9000}), parts = peer.parts(early, 1000);
-          peer.send([...parts.slice(1).reverse(), parts[3], peer.part('early', 500, early.data.length, early.data.slice(500, 4321))]);
+          const across = peer.part('early', 500, early.data.length, early.data.slice(500, 4321));
+          peer.send([...parts.slice(1).reverse(), parts[3], across]);
           await until(() => peer.of('ack').length && tour.state === 'playing');
           await frames2();
           const before = peer.of('ready').length;
@@ -70,7 +71,8 @@ def test_an_undecodable_picture_is_reported_and_its_alt_text_stands_in(playing: 
     page = playing()
     result = page.evaluate(
         """async () => {
-          const junk = await peer.wrap('junk', new Uint8Array(3000).fill(9), {width_px: 40, height_px: 30, alt: 'a kettle'});
+          const about = {width_px: 40, height_px: 30, alt: 'a kettle'};
+          const junk = await peer.wrap('junk', new Uint8Array(3000).fill(9), about);
           peer.bundle(peer.event('asset', junk.asset));
           peer.send(peer.parts(junk));
           await until(() => peer.of('ready').length);
@@ -78,7 +80,8 @@ def test_an_undecodable_picture_is_reported_and_its_alt_text_stands_in(playing: 
                       peer.event('swap', {cue: 0, key: 'junk', ok: false, reason: 'undecodable'}));
           await until(() => root.querySelector('[data-key=junk]'));
           const image = root.querySelector('[data-key=junk]'), box = image.getBoundingClientRect();
-          return {ready: peer.of('ready')[0], alt: image.alt, src: image.getAttribute('src'), ratio: box.width / box.height,
+          return {ready: peer.of('ready')[0], alt: image.alt, src: image.getAttribute('src'),
+                  ratio: box.width / box.height,
                   made: peer.made.length, revoked: peer.revoked.length};
         }"""
     )
@@ -101,9 +104,11 @@ def test_a_preview_stands_until_its_swap(playing: Opened) -> None:
           peer.bundle(peer.text('Look '), peer.mark(), peer.reveal('a', {preview: true}));
           await until(() => root.querySelector('[data-current]'));
           const image = () => root.querySelector('img[data-key=a]');
-          const at = () => ({src: image().src.slice(0, 10), preview: image().hasAttribute('data-preview'), alt: image().alt,
-                             current: image().hasAttribute('data-current'), blur: getComputedStyle(image()).filter !== 'none'});
-          const first = at(), box = JSON.stringify(image().parentNode.getBoundingClientRect());
+          const has = (name) => image().hasAttribute(name);
+          const at = () => ({src: image().src.slice(0, 10), preview: has('data-preview'), alt: image().alt,
+                             current: has('data-current'), blur: getComputedStyle(image()).filter !== 'none'});
+          const place = () => JSON.stringify(image().parentNode.getBoundingClientRect());
+          const first = at(), box = place();
           const receipt = tour.log.filter((e) => e.vantage === 'painted').at(-1).reveals;
           peer.bundle(peer.event('asset', picture.asset));
           peer.send(peer.parts(picture));
@@ -112,7 +117,7 @@ def test_a_preview_stands_until_its_swap(playing: Opened) -> None:
           const unswapped = at();
           peer.bundle(peer.event('swap', {cue: 0, key: 'a', ok: true, reason: ''}));
           await until(() => !image().hasAttribute('data-preview'));
-          return {first, unswapped, last: at(), receipt, still: box === JSON.stringify(image().parentNode.getBoundingClientRect())};
+          return {first, unswapped, last: at(), receipt, still: box === place()};
         }"""
     )
     preview = {"src": "data:image", "preview": True, "alt": "a picture of a", "current": True, "blur": True}
@@ -148,12 +153,14 @@ def test_cues_of_one_mark_stand_side_by_side_and_the_next_mark_clears(playing: O
           for (const key of ['a', 'b', 'c']) await peer.give(key, {{product: key === 'c' ? 'k' : ''}});
           peer.bundle(peer.text('one '), peer.mark(), peer.reveal('a'), peer.reveal('b'));
           await until(() => root.querySelector('[data-key=b]'));
-          const both = {_SHOWN}, [left, right] = Array.from(root.querySelectorAll('.slot'), (s) => s.getBoundingClientRect());
+          const both = {_SHOWN};
+          const [left, right] = Array.from(root.querySelectorAll('.slot'), (s) => s.getBoundingClientRect());
           peer.bundle(peer.text('two '), peer.mark(), peer.reveal('c', {{product: 'k'}}));
           await until(() => root.querySelector('[data-key=c]'));
           const one = {_SHOWN};
           return {{both, apart: left.right <= right.left && left.width > 20, one,
-                  title: root.querySelector('[part=title]').textContent, price: root.querySelector('[part=price]').textContent,
+                  title: root.querySelector('[part=title]').textContent,
+                  price: root.querySelector('[part=price]').textContent,
                   thumbs: Array.from(root.querySelectorAll('[part=thumb]'), (t) => [t.ariaLabel, t.ariaCurrent])}};
         }}"""
     )
@@ -194,7 +201,8 @@ def test_nothing_shifts_and_every_blob_url_is_let_go(playing: Opened) -> None:
           }
           await until(() => root.querySelector('[data-key=p11]'));
           await frames2();
-          return {shift: window.shift, made: peer.made.length, revoked: peer.revoked.length, natural: root.querySelector('[data-key=p11]').naturalWidth};
+          return {shift: window.shift, made: peer.made.length, revoked: peer.revoked.length,
+                  natural: root.querySelector('[data-key=p11]').naturalWidth};
         }"""
     )
     assert result == {"shift": 0, "made": 12, "revoked": 12, "natural": 80}

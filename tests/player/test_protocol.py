@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -163,7 +165,8 @@ def test_unknown_types_and_kinds_and_garbage_are_skipped(playing: Opened) -> Non
           peer.now.images.send('text on the pictures channel');
           for (const n of [0, 1, 15, 16, 40]) peer.now.images.send(new Uint8Array(n).fill(77));
           peer.bundle(peer.event('smell', {of: 'coffee'}), peer.text('still '), peer.event('stage', {}));
-          peer.bundle(peer.event('reveal', {cue: 0, key: 'nobody', product: '', anchor: 1, mark: 1}), peer.text('here'));
+          const stray = peer.event('reveal', {cue: 0, key: 'nobody', product: '', anchor: 1, mark: 1});
+          peer.bundle(stray, peer.text('here'));
           await until(() => root.querySelector('[data-tok="1"]'));
           return [root.querySelector('[part=text] div').textContent, tour.state];
         }"""
@@ -210,7 +213,7 @@ def test_acks_are_cumulative_and_prompt(playing: Opened) -> None:
     )
     steps = [ack["picture_bytes"] for ack in acks["acks"]]
     assert steps == sorted(steps)
-    assert max(after - before for before, after in zip(steps, steps[1:], strict=False)) <= 16384 + 8192
+    assert max(after - before for before, after in pairwise(steps)) <= 16384 + 8192
     assert acks["acks"][-1]["seq"] == 1
 
 
@@ -248,7 +251,7 @@ def test_the_log_is_bounded(playing: Opened) -> None:
     page = playing()
     length = page.evaluate(
         """async () => {
-          for (let i = 0; i < 44; i++) peer.bundle(...Array.from({length: 500}, () => peer.event('sync', {mark: 0, char: 0, pending: 0})));
+          for (let i = 0; i < 44; i++) peer.bundle(...Array.from({length: 500}, () => peer.mark()));
           await until(() => tour.log.at(-1).seq === 22000);
           return tour.log.length;
         }"""
@@ -257,6 +260,4 @@ def test_the_log_is_bounded(playing: Opened) -> None:
 
 
 def _json(message: Any) -> str:
-    import json
-
     return json.dumps(message)

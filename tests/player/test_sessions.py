@@ -67,7 +67,9 @@ def test_the_end_is_reported_and_the_session_let_go(playing: Opened) -> None:
     result = page.evaluate(
         """async () => {
           const heard = [];
-          for (const name of ['tour-end', 'tour-error']) tour.addEventListener(name, (e) => heard.push([name, e.detail.reason]));
+          for (const name of ['tour-end', 'tour-error']) {
+            tour.addEventListener(name, (e) => heard.push([name, e.detail.reason]));
+          }
           const end = peer.event('end', {reason: 'complete', unused: []});
           peer.bundle(end);
           await until(() => peer.deletes.length);
@@ -151,7 +153,9 @@ def test_a_stream_that_fails_says_so(playing: Opened) -> None:
     result = page.evaluate(
         """async () => {
           const heard = [];
-          for (const name of ['tour-end', 'tour-error']) tour.addEventListener(name, (e) => heard.push([name, e.detail.code ?? e.detail.reason]));
+          for (const name of ['tour-end', 'tour-error']) {
+            tour.addEventListener(name, (e) => heard.push([name, e.detail.code ?? e.detail.reason]));
+          }
           peer.bundle(peer.text('Half a sen'), peer.event('error', {code: 'text_pipe', message: 'it broke'}),
                       peer.event('end', {reason: 'error', unused: []}));
           await until(() => heard.length === 2);
@@ -196,7 +200,8 @@ def test_controls_have_names_and_the_words_can_be_scrolled_by_keyboard(playing: 
     names = page.evaluate(
         """() => ({regions: Array.from(root.querySelectorAll('[role], section'), (e) => e.ariaLabel || e.role),
                    tab: root.querySelector('[part=text]').tabIndex,
-                   unnamed: Array.from(root.querySelectorAll('button')).filter((b) => !b.textContent && !b.ariaLabel).length})"""
+                   unnamed: Array.from(root.querySelectorAll('button'))
+                     .filter((b) => !b.textContent && !b.ariaLabel).length})"""
     )
     assert names == {"regions": ["Product tour", "Narration", "status", "Shown so far"], "tab": 0, "unnamed": 0}
 

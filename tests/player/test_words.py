@@ -9,7 +9,8 @@ def test_the_words_are_exactly_the_text(playing: Opened) -> None:
     page = playing()
     result = page.evaluate(
         """async () => {
-          const said = ['The', ' kettle', "'s", '  lid', ' is\\n', 'ash', '.', '\\n', '\\n', 'Next', ' one', ' 你', '好', '，', '世界'];
+          const said = ['The', ' kettle', "'s", '  lid', ' is\\n', 'ash', '.', '\\n', '\\n', 'Next', ' one',
+                        ' 你', '好', '，', '世界'];
           peer.bundle(...said.map((text) => peer.text(text)));
           await until(() => root.querySelector('[data-tok="14"]'));
           const words = root.querySelector('[part=text] div');
@@ -80,7 +81,8 @@ def test_text_is_selected_and_copied_as_plain_text(playing: Opened) -> None:
     page = playing()
     copied = page.evaluate(
         """async () => {
-          peer.bundle(peer.text('The ket'), peer.text('tle'), peer.text(' sings.\\n\\n'), peer.text('Buy'), peer.text(' it.'));
+          const said = ['The ket', 'tle', ' sings.\\n\\n', 'Buy', ' it.'];
+          peer.bundle(...said.map((text) => peer.text(text)));
           await until(() => root.querySelector('[data-tok="4"]'));
           const range = document.createRange();
           range.selectNodeContents(root.querySelector('[part=text] div'));
@@ -97,13 +99,17 @@ def test_a_word_in_pieces_does_not_break_and_wide_scripts_do(playing: Opened) ->
     tops = page.evaluate(
         """async () => {
           for (let i = 0; i < 40; i++) peer.bundle(peer.text(' ket'), peer.text('tle'), peer.text('.'));
-          peer.bundle(...'你好世界这是一个很长的句子没有空格也要换行才能读得舒服一些'.split('').map((c) => peer.text(c)));
+          const wide = '你好世界这是一个很长的句子没有空格也要换行才能读得舒服一些';
+          peer.bundle(...wide.split('').map((c) => peer.text(c)));
           await until(() => root.querySelector('[data-tok="140"]'));
           const top = (tok) => root.querySelector(`[data-tok="${tok}"]`).getBoundingClientRect().top;
           const split = [];
-          for (let i = 0; i < 40; i++) if (top(3 * i) !== top(3 * i + 1) || top(3 * i) !== top(3 * i + 2)) split.push(i);
+          for (let i = 0; i < 120; i += 3) {
+            if (top(i) !== top(i + 1) || top(i) !== top(i + 2)) split.push(i);
+          }
           const box = root.querySelector('[part=text]');
-          return {split, wide: new Set(Array.from({length: 21}, (_, i) => top(120 + i))).size, over: box.scrollWidth - box.clientWidth};
+          const lines = new Set(Array.from({length: 21}, (_, i) => top(120 + i)));
+          return {split, wide: lines.size, over: box.scrollWidth - box.clientWidth};
         }"""
     )
     assert tops["split"] == []
@@ -135,7 +141,8 @@ def test_the_text_follows_unless_the_reader_scrolled_up(playing: Opened) -> None
     page = playing(viewport={"width": 390, "height": 844})
     gaps = page.evaluate(
         """async () => {
-          const box = root.querySelector('[part=text]'), gap = () => box.scrollHeight - box.scrollTop - box.clientHeight;
+          const box = root.querySelector('[part=text]');
+          const gap = () => box.scrollHeight - box.scrollTop - box.clientHeight;
           for (let i = 0; i < 30; i++) peer.bundle(peer.text(`Words enough to fill several lines, number ${i}. `));
           await until(() => root.querySelector('[data-tok="29"]'));
           const followed = gap();
