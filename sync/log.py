@@ -84,6 +84,8 @@ _line_decoder: msgspec.json.Decoder[_Emitted | _Planned | Arrived | Painted] = m
     _Emitted | _Planned | Arrived | Painted
 )
 _peek_decoder = msgspec.json.Decoder(_Peek)
+_WORD = re.compile(r"\s*(?:[⺀-\uffef]|[^\s⺀-\uffef]+)")
+"""A word with the space before it; in scripts without spaces, a character."""
 _VANTAGES = frozenset({"planned", "emitted", "arrived", "painted"})
 
 
@@ -114,6 +116,10 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
     skipped: tuple[int, ...] = ()
     truncated: str = ""
     source: str = ""
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.events)} events, {len(self.arrived)} arrived, {len(self.painted)} painted"
+        return f"<SyncLog {counts}{f', {self.source}' if self.source else ''}>"
 
     # ---- the file ---------------------------------------------------------------------------------------------
 
@@ -268,11 +274,13 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
     def words_around(self, boundary: int, words: int = 3) -> str:
         """The words on both sides of a token boundary: ``…the Halo Kettle| boils a litre…``."""
         char, reach = self.char_at(boundary), 24 * words
-        before = re.findall(r"\s*\S+\s*$|\s*\S+", self.text[max(0, char - reach) : char])
-        after = re.findall(r"\s*\S+", self.text[char : char + reach])
+        # The space behind a word goes with the next one, so that the bar touches the word it follows.
+        char -= len(self.text[:char]) - len(self.text[:char].rstrip())
+        before = _WORD.findall(self.text[max(0, char - reach) : char])
+        after = _WORD.findall(self.text[char : char + reach])
         left, right = "".join(before[-words:]), "".join(after[:words])
         head = "…" if char > len(left) else ""
-        tail = "…" if len(self.text) > char + len(right) else ""
+        tail = "…" if len(self.text.rstrip()) > char + len(right) else ""
         return f"{head}{left.lstrip() if head else left}|{right}{tail}"
 
     # ---- views of what the viewer said ---------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal.errors import UsageError
@@ -82,6 +82,7 @@ def test_a_broken_line_is_named_with_its_file(tmp_path: Path, broken: bytes) -> 
         SyncLog.read(file)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_recording_cut_anywhere_is_read_up_to_there(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -122,11 +123,13 @@ def test_views_of_a_tour() -> None:
 
 
 def test_words_around_a_boundary() -> None:
-    assert LOG.words_around(4) == "…the Halo Kettle, |which boils a…"
+    assert LOG.words_around(4) == "…the Halo Kettle,| which boils a…"
     assert LOG.words_around(0) == "|Meet the Halo…"
-    assert LOG.words_around(LOG.tokens) == "…all evening long. |"
-    assert LOG.words_around(999).endswith("long. |")
+    assert LOG.words_around(LOG.tokens) == "…all evening long.|"
+    assert LOG.words_around(999).endswith("long.|")
     assert SyncLog(()).words_around(3) == "|"
+    chinese = tour(tokens=list("你好这个水壶烧水只要九十秒"), declared=[])
+    assert chinese.words_around(6) == "…个水壶|烧水只…"
 
 
 def test_inside_a_run_of_words_the_boundary_is_found_by_counting_them() -> None:
