@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from multimodal._version import __version__
+from multimodal._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from multimodal.errors import DriftError as DriftError

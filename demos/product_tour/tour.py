@@ -13,7 +13,6 @@ import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.pipes.catalog import Catalog, CatalogImagePipe, load_catalog
-from multimodal.pipes.images import ImageStore
 from multimodal.pipes.script import ScriptTextPipe, split_tokens
 from multimodal.stream import MultiModalStream
 from multimodal.sync.cues import Segment, TourPlan, plan_tour
@@ -52,18 +51,15 @@ class Tour(msgspec.Struct, frozen=True):
     catalog: Catalog
     plan: TourPlan
 
-    def stream(self, settings: Settings, store: ImageStore) -> MultiModalStream:
-        """A stream that plays it once.
-
-        Args:
-            settings: how.
-            store: prepares the pictures; shared by all streams of a process, so that each is encoded once.
-        """
+    def stream(self, settings: Settings) -> MultiModalStream:
+        """A stream that plays it once. Pictures are prepared once for all streams of the process."""
         tokens = self.plan.tokens
-        breaths = {i + 1: BREATH for i, token in enumerate(tokens[:-1]) if re.search(r"[.!?。！？]['\"”’)]*\s*$", token)}
+        breaths = {
+            i + 1: BREATH for i, token in enumerate(tokens[:-1]) if re.search(r"[.!?。！？]['\"”’)]*\s*$", token)
+        }
         return MultiModalStream(
             text_pipe=ScriptTextPipe(list(tokens), gap=GAP, stalls=breaths, speed=settings.speed),
-            image_pipe=CatalogImagePipe(self.catalog, store=store),
+            image_pipe=CatalogImagePipe(self.catalog),
             sync_interval=settings.sync_interval,
             cues=self.plan.cues,
             late=settings.late,
@@ -75,11 +71,10 @@ def demo_tour() -> Tour:
     """The demo shop's tour, as it ships with the package."""
     folder = Path(str(files("multimodal.assets"))) / "demo"
     catalog = load_catalog(folder / "catalog.json")
-    shop = json.loads((folder / "catalog.json").read_text(encoding="utf-8"))["shop"]
     script = json.loads((folder / "tour.json").read_text(encoding="utf-8"))
     segments = [_segment(entry) for entry in script["segments"]]
     plan = plan_tour(segments, catalog.products, split_tokens)
-    return Tour(shop["name"], shop["tagline"], script["language"], catalog, plan)
+    return Tour(catalog.shop.name, catalog.shop.tagline, script["language"], catalog, plan)
 
 
 def shop_tour(path: Path, images: Path | None = None, mapping: Mapping[str, str] | None = None) -> Tour:
@@ -95,9 +90,10 @@ def shop_tour(path: Path, images: Path | None = None, mapping: Mapping[str, str]
     """
     catalog = load_catalog(path, images, mapping=mapping)
     if not catalog.products:
-        raise UsageError(f"{path} holds no product that can be told; see the rejected rows: {list(catalog.rejected)[:3]}")
+        raise UsageError(f"{path} holds no product to tell of: {catalog.report(3)}")
     segments = [Segment(_told(product), product.id) for product in catalog.products]
-    return Tour(path.stem, "", "en", catalog, plan_tour(segments, catalog.products, split_tokens))
+    name = catalog.shop.name or path.stem
+    return Tour(name, catalog.shop.tagline, "en", catalog, plan_tour(segments, catalog.products, split_tokens))
 
 
 def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None) -> Starlette:
@@ -117,12 +113,10 @@ def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None) -
     from multimodal.demos.product_tour import build_routes
     from multimodal.serving.app import asgi
 
-    store = ImageStore()
-
     def make_stream(name: str) -> MultiModalStream:
         if name != "demo":
             raise UsageError(f"there is no tour {name!r}; there is: demo")
-        return tour.stream(settings, store)
+        return tour.stream(settings)
 
     tours = asgi(make_stream, recorder=recorder)
 
@@ -132,7 +126,6 @@ def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None) -
             yield
         finally:
             await tours.state.sessions.aclose()
-            await store.aclose()
 
     products = _shown(tour)
     page = build_routes(tour.name, tour.tagline, language=tour.language, products=products)

@@ -44,7 +44,7 @@ def serve(app: ASGIApp, port: int, what: str) -> int:
     async def run() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[listener]))
-            while not server.started and not server.should_exit:
+            while not server.started and not server.should_exit:  # noqa: ASYNC110 - uvicorn has no event for it
                 await asyncio.sleep(0.01)
             if server.started:
                 print(f"Ready: {what} at {url}  (Ctrl-C stops it)", flush=True)

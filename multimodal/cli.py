@@ -1,0 +1,171 @@
+"""The command `multimodal`: tour, bench. It reads options and calls; what it calls is elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from multimodal._version import __version__
+from multimodal.errors import MultiModalError, UsageError
+from multimodal.values import LATE_POLICIES
+
+__all__ = ["main", "parser"]
+
+BENCHES = {
+    "aligner": "cost per token of the aligner alone, from 1,000 to 100,000 tokens",
+    "paint": "word/picture pairs on captured pixels, with planted faults in the same run",
+    "player-size": "bytes of the browser's player, minified and compressed",
+    "stream": "cost per token of a whole in-process stream",
+    "tour": "the whole matrix of `tour --check`: catalogues, sync intervals, slow pictures",
+}
+PORT = 8765
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; gives its exit code: 0 = done and good, 1 = done and not good, 2 = wrong use or a failure.
+
+    Args:
+        argv: the words after the command's name; None = those of this process.
+    """
+    options = parser().parse_args(argv)
+    try:
+        code: int = options.run(options)
+    except MultiModalError as error:
+        print(f"multimodal {options.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    top = argparse.ArgumentParser(
+        prog="multimodal",
+        description="Product tours whose pictures appear exactly with their words.",
+        epilog="Every command has its own --help.",
+    )
+    top.add_argument("--version", action="version", version=f"multimodal-stream {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_tour(commands.add_parser("tour", help="serve a product tour on loopback, or check one in a browser"))
+    bench = commands.add_parser("bench", help="run a benchmark", formatter_class=argparse.RawDescriptionHelpFormatter)
+    bench.epilog = "benchmarks:\n" + "\n".join(f"  {name:12} {what}" for name, what in BENCHES.items())
+    bench.add_argument("name", choices=sorted(BENCHES), metavar="NAME", help="which; see below")
+    bench.add_argument("--json", action="store_true", help="print one JSON object on stdout, everything else on stderr")
+    bench.add_argument(
+        "--quick", action="store_true", help="a short run that shows it works; its figures judge nothing"
+    )
+    bench.set_defaults(run=_bench)
+    return top
+
+
+def _add_tour(tour: argparse.ArgumentParser) -> None:
+    shop = tour.add_argument_group("what is toured")
+    shop.add_argument(
+        "--catalog", type=Path, metavar="PATH", help="a shop's own catalogue (CSV, TSV, JSON); default: the demo shop"
+    )
+    shop.add_argument("--images", type=Path, metavar="DIR", help="the folder of its pictures")
+    shop.add_argument(
+        "--map", metavar="title=name,id=slug", help="other column names of its CSV: ours=theirs, comma-separated"
+    )
+    shop.add_argument("--narrator", default="script", metavar="script", help="who narrates; this version has: script")
+    shop.add_argument("--lang", default="en", metavar="en", help="language of the narration; this version has: en")
+    how = tour.add_argument_group("how it is played")
+    how.add_argument(
+        "--sync-interval", type=int, default=3, metavar="N", help="tokens between two sync marks (default 3)"
+    )
+    how.add_argument(
+        "--late", choices=LATE_POLICIES, default="placeholder", help="what a picture that is not ready does"
+    )
+    how.add_argument(
+        "--slow-images", type=float, default=0.0, metavar="MS", help="rehearse: each picture is ready MS after its mark"
+    )
+    how.add_argument("--speed", type=float, default=1.0, metavar="X", help="narrate X times as fast (default 1)")
+    how.add_argument("--port", type=int, default=None, metavar="N", help=f"port on 127.0.0.1 (default {PORT}; 0 = any)")
+    proof = tour.add_argument_group("proof")
+    proof.add_argument(
+        "--check", action="store_true", help="play it once in headless Chromium and judge what was painted"
+    )
+    proof.add_argument("--json", action="store_true", help="with --check: print one JSON object")
+    proof.add_argument(
+        "--record", type=Path, metavar="FILE", help="write each tour's recording (a further one as FILE.2, ...)"
+    )
+    tour.set_defaults(run=_tour)
+
+
+def _tour(options: argparse.Namespace) -> int:
+    if options.json and not options.check:
+        raise UsageError("--json needs --check: it is the check that has something to print")
+    if options.narrator != "script":
+        raise UsageError(f"--narrator {options.narrator} is not built yet; this version has: script")
+    if options.lang != "en":
+        raise UsageError(f"--lang {options.lang} is not built yet; this version has: en")
+    if options.catalog is None and (options.images or options.map):
+        raise UsageError("--images and --map describe a --catalog; name it, or leave them out for the demo shop")
+    if not options.slow_images >= 0:
+        raise UsageError(f"--slow-images {options.slow_images} must be 0 or more milliseconds")
+    if not options.speed > 0:
+        raise UsageError(f"--speed {options.speed} must be above 0")
+    if options.check:
+        from multimodal.check import check_tour, summary
+
+        result = asyncio.run(check_tour(serve_arguments(options), record=options.record))
+        print(json.dumps(result) if options.json else summary(result))
+        return 0 if result["ok"] else 1
+    return _serve(options)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from multimodal.demos.product_tour.tour import Settings, demo_tour, shop_tour, tour_app
+    from multimodal.serving.run import Recordings, serve
+
+    tour = shop_tour(options.catalog, options.images, _mapping(options.map)) if options.catalog else demo_tour()
+    settings = Settings(options.sync_interval, options.late, options.slow_images / 1000, options.speed)
+    if options.catalog:
+        print(f"{options.catalog}: {tour.catalog.report()}", file=sys.stderr)
+    # One stream is made and thrown away, so that a wrong option is told here and not to the first viewer.
+    asyncio.run(tour.stream(settings).aclose())
+    recordings = Recordings(options.record) if options.record else None
+    app = tour_app(tour, settings, recordings.begin if recordings else None)
+    return serve(app, PORT if options.port is None else options.port, f"the {tour.name} tour")
+
+
+def serve_arguments(options: argparse.Namespace) -> list[str]:
+    """The options of `tour` that a server started by --check needs, as words."""
+    words = ["--sync-interval", str(options.sync_interval), "--late", options.late, "--speed", str(options.speed)]
+    words += ["--slow-images", str(options.slow_images), "--port", str(options.port or 0)]
+    for name in ("catalog", "images", "map"):
+        if getattr(options, name) is not None:
+            words += [f"--{name}", str(getattr(options, name))]
+    return words
+
+
+def _mapping(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(ours.strip() and theirs.strip() for ours, _, theirs in pairs):
+        raise UsageError(f"--map {text!r} is not of the form title=name,id=slug")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
+def _bench(options: argparse.Namespace) -> int:
+    module = importlib.import_module(f"multimodal.bench.{options.name.replace('-', '_')}")
+    result: dict[str, Any] = module.run(options)
+    if options.json:
+        print(json.dumps(result))
+    else:
+        for entry in result["figures"]:
+            bar = (
+                ""
+                if entry["limit"] is None
+                else f"  ({'at most' if entry['better'] == 'lower' else 'at least'} {entry['limit']:g})"
+            )
+            print(f"{'ok  ' if entry['ok'] else 'FAIL'} {entry['what']}: {entry['value']:g} {entry['unit']}{bar}")
+    return 0 if result["ok"] else 1
