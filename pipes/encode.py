@@ -32,10 +32,20 @@ __all__ = ["Encoded", "Look", "encode_picture", "look_at_picture"]
 
 MEDIA_TYPE = "image/webp"
 
+
+class _Jpeg(JpegImagePlugin.JpegImageFile):
+    def getexif(self) -> Image.Exif:
+        # The decoder looks for a resolution in it while it opens; metadata is no reason to lose a picture.
+        try:
+            return super().getexif()
+        except Exception:
+            return Image.Exif()
+
+
 # Image.open() would try every format it knows and warn about large pictures of its own accord; the plugins
 # named here are called directly, so that our own limit is the only one and nothing else is ever decoded.
 _DECODERS: dict[str, Callable[..., Any]] = {
-    "jpeg": JpegImagePlugin.JpegImageFile,
+    "jpeg": _Jpeg,
     "png": PngImagePlugin.PngImageFile,
     "webp": WebPImagePlugin.WebPImageFile,
     "gif": GifImagePlugin.GifImageFile,
