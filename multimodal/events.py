@@ -160,6 +160,4 @@ class ErrorRaised(Event, frozen=True, tag="error"):
     message: str
 
 
-AnyEvent = (
-    StreamStart | Text | SyncMark | AssetReserved | Reveal | Swap | CueMissed | StreamEnd | ErrorRaised
-)
+AnyEvent = StreamStart | Text | SyncMark | AssetReserved | Reveal | Swap | CueMissed | StreamEnd | ErrorRaised

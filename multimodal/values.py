@@ -113,9 +113,7 @@ class EncodedImage(msgspec.Struct, frozen=True):
     def asset(self) -> Asset:
         """The same picture without its bytes."""
         variant = Variant(self.media_type, self.width_px, len(self.data), self.sha256)
-        return Asset(
-            self.key, self.product, self.width_px, self.height_px, self.alt, self.placeholder, (variant,)
-        )
+        return Asset(self.key, self.product, self.width_px, self.height_px, self.alt, self.placeholder, (variant,))
 
 
 class ImageFailure(msgspec.Struct, frozen=True):

@@ -295,9 +295,7 @@ _PART_MAGIC, _PART_VERSION = 0x4D, 1
 def encode_part(part: Part) -> bytes:
     """The binary message of one picture part."""
     key = part.key.encode()
-    header = _PART.pack(
-        _PART_MAGIC, _PART_VERSION, len(key), part.offset, part.total, zlib.crc32(part.payload)
-    )
+    header = _PART.pack(_PART_MAGIC, _PART_VERSION, len(key), part.offset, part.total, zlib.crc32(part.payload))
     return header + key + part.payload
 
 
