@@ -3,8 +3,8 @@
 Both ends create the same two negotiated channels before anything is exchanged, so no message can come before its
 listener, and no `open` event is needed: the first message proves that the road stands. What aiortc does not offer:
 
-- bind addresses: aioice skips 127.0.0.1, so a machine with no other interface has no candidate. `_bind` hands the
-  one ICE connection of the one peer connection other addresses; nothing global is changed.
+- bind addresses: aioice skips 127.0.0.1, so a machine with no other interface has no candidate. `_adapt_ice` wraps
+  two public calls of this connection's own ICE agent; nothing global is changed.
 - a limit for connecting: `closed` may come instead of `failed`, or nothing at all. `CONNECT_LIMIT` is ours.
 """
 
@@ -74,7 +74,7 @@ class WebRTCLink:
         self._events = self._channel("events", *EVENTS_CHANNEL, ordered=True)
         self._images = self._channel("images", *IMAGES_CHANNEL, ordered=False)
         self._pc.add_listener("connectionstatechange", self._on_state)
-        _bind(self._pc, host_addresses() if bind_addresses is None else bind_addresses)
+        self._adapt_ice(host_addresses() if bind_addresses is None else list(bind_addresses))
 
     @classmethod
     async def answering(cls, offer: str, **settings: Any) -> tuple[WebRTCLink, str]:
@@ -89,6 +89,8 @@ class WebRTCLink:
         try:
             try:
                 await link._pc.setRemoteDescription(RTCSessionDescription(strip_candidates(offer), "offer"))
+                if "m=application" not in link._pc.remoteDescription.sdp:
+                    raise ValueError("it has no section for data channels")
                 await link._pc.setLocalDescription()
             except (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError) as error:
                 # What aiortc raises over a description that it cannot parse has no class of its own.
@@ -165,6 +167,25 @@ class WebRTCLink:
             raise TransportError(
                 f"closing the peer connection took more than {CLOSE_LIMIT:g} s; its sockets may still be open"
             ) from None
+
+    def _adapt_ice(self, addresses: list[str]) -> None:
+        # aiortc keeps aioice's connection to itself; the channels exist, so `sctp` does.
+        assert self._pc.sctp is not None
+        ice = self._pc.sctp.transport.transport.iceGatherer._connection
+        gather, connect, chosen = ice.get_component_candidates, ice.connect, addresses
+
+        async def gather_bound(component: int, addresses: list[str]) -> Any:
+            return await gather(component, chosen)
+
+        async def connect_unless_closed() -> None:
+            await connect()
+            if self._closing is not None:
+                # Closed while connecting: aioice starts its consent checks all the same, and they have no owner.
+                await ice.close()
+                raise ConnectionError("closed while connecting")
+
+        ice.get_component_candidates = gather_bound  # type: ignore[method-assign,assignment]
+        ice.connect = connect_unless_closed  # type: ignore[method-assign]
 
     # Listeners: they only enqueue or set flags, and never raise (an exception would kill the connection silently).
 
@@ -248,19 +269,6 @@ def strip_candidates(sdp: str) -> str:
 
 
 _USELESS = re.compile(r"^a=(?:candidate:[^\r\n]*\.local [^\r\n]*|end-of-candidates)\r?\n?", re.MULTILINE)
-
-
-def _bind(pc: RTCPeerConnection, addresses: Sequence[str]) -> None:
-    # aiortc keeps aioice's connection to itself and passes it no addresses; `get_component_candidates` is aioice's
-    # public call that takes them. The channels exist, so `sctp` does.
-    assert pc.sctp is not None
-    ice = pc.sctp.transport.transport.iceGatherer._connection
-    gather, chosen = ice.get_component_candidates, list(addresses)
-
-    async def bound(component: int, addresses: list[str]) -> Any:
-        return await gather(component, chosen)
-
-    ice.get_component_candidates = bound  # type: ignore[method-assign,assignment]
 
 
 def _nothing() -> None:
