@@ -20,10 +20,11 @@ import msgspec
 from multimodal.errors import SyncError, UsageError
 from multimodal.events import AnyEvent, CueMissed, Reveal
 from multimodal.sync.faults import Fault, raise_faults
+from multimodal.sync.holds import hold_faults
 from multimodal.sync.identity import product_faults
 from multimodal.sync.log import SyncLog
 from multimodal.sync.rules import cue_faults, mark_faults, sequence_faults, text_faults
-from multimodal.sync.timing import PRESETS, hold_faults, pair_faults
+from multimodal.sync.timing import PRESETS, pair_faults
 
 if TYPE_CHECKING:
     from multimodal.stream import MultiModalStream

@@ -13,8 +13,9 @@ from multimodal.sync.drift import orders
 from multimodal.sync.faults import Cause, Fault, describe, tokens
 from multimodal.sync.log import SyncLog
 
-__all__ = ["cue_faults", "mark_faults", "policy", "sequence_faults", "text_faults"]
+__all__ = ["Outcome", "cue_faults", "mark_faults", "policy", "sequence_faults", "settled", "text_faults"]
 
+Outcome = Reveal | CueMissed
 AT_THE_END = frozenset({"beyond_end", "too_late"})
 """Reasons of cues that no mark settles."""
 
@@ -23,6 +24,17 @@ def policy(log: SyncLog, cue: int) -> str:
     """What a cue does when its picture is late: its own policy where the plan knows it, else the stream's."""
     own = log.plan[cue].late if log.plan and cue in log.plan else None
     return own or (log.start.late if log.start else "placeholder")
+
+
+def settled(log: SyncLog) -> list[tuple[SyncMark, list[Outcome]]]:
+    """Each mark with the outcomes that stand between it and the next one, but for those that only the end settles."""
+    marks: list[tuple[SyncMark, list[Outcome]]] = []
+    for event in log.events:
+        if isinstance(event, SyncMark):
+            marks.append((event, []))
+        elif isinstance(event, Outcome) and marks and getattr(event, "reason", "") not in AT_THE_END:
+            marks[-1][1].append(event)
+    return marks
 
 
 def sequence_faults(log: SyncLog) -> Iterator[Fault]:
@@ -180,27 +192,21 @@ def _swap_faults(log: SyncLog) -> Iterator[Fault]:
 
 
 def _place_faults(log: SyncLog) -> Iterator[Fault]:
-    """What follows each mark: at least the outcomes it announced, by (anchor, declared)."""
-    mark: SyncMark | None = None
-    settled: list[Reveal | CueMissed] = []
-    for event in (*log.events, None):
-        if isinstance(event, Reveal | CueMissed) and getattr(event, "reason", "") not in AT_THE_END:
-            settled.append(event)
-        elif isinstance(event, SyncMark) or event is None:
-            if mark is not None and len(settled) < mark.pending:
-                verdict = f"mark {mark.mark} announced {mark.pending} outcomes, {len(settled)} came (R2)"
-                yield Fault(verdict, "queue", "an outcome was lost or moved", mark.mark, f"seq {mark.seq}")
-            holds = any(policy(log, outcome.cue) == "hold" for outcome in settled)
-            for before, after in pairwise(settled):
-                # A cue declared while a hold keeps its mark open joins it behind what is already out.
-                joined = holds and after.cue > before.cue
-                if (after.anchor, after.cue) < (before.anchor, before.cue) and not joined:
-                    verdict = f"{describe(after)} comes behind {describe(before)}, whose turn is later (R2)"
-                    yield Fault(verdict, "queue", "cues of one mark go by their anchors", after.anchor, _where(after))
-            mark, settled = event, []
+    """Each mark is followed by as many outcomes as it announced, by (anchor, declared)."""
+    for mark, outcomes in settled(log):
+        if len(outcomes) < mark.pending:
+            verdict = f"mark {mark.mark} announced {mark.pending} outcomes, {len(outcomes)} came (R2)"
+            yield Fault(verdict, "queue", "an outcome was lost or moved", mark.mark, f"seq {mark.seq}")
+        holds = any(policy(log, outcome.cue) == "hold" for outcome in outcomes)
+        for before, after in pairwise(outcomes):
+            # A cue declared while a hold keeps its mark open joins it behind what is already out.
+            joined = holds and after.cue > before.cue
+            if (after.anchor, after.cue) < (before.anchor, before.cue) and not joined:
+                verdict = f"{describe(after)} comes behind {describe(before)}, whose turn is later (R2)"
+                yield Fault(verdict, "queue", "cues of one mark go by their anchors", after.anchor, _where(after))
 
 
-def _where(event: Reveal | CueMissed) -> str:
+def _where(event: Outcome) -> str:
     mark = f"mark {event.mark}, " if isinstance(event, Reveal) else ""
     return f"{mark}cue {event.cue}, seq {event.seq}"
 

@@ -1,4 +1,4 @@
-"""Whether pictures came with their words, read off a log: each function yields a fault per breach."""
+"""Whether pictures came with their words, read off a log."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Literal
 
 import msgspec
 
-from multimodal.events import CueMissed, Reveal, SyncMark, Text
+from multimodal.events import Reveal
 from multimodal.sync.drift import Pair, pairs
 from multimodal.sync.faults import Cause, Fault, tokens
 from multimodal.sync.log import SyncLog
-from multimodal.sync.rules import AT_THE_END, policy
 from multimodal.sync.words import sentence_end
 
-__all__ = ["PRESETS", "Limits", "hold_faults", "pair_faults"]
+__all__ = ["PRESETS", "Limits", "pair_faults"]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -45,9 +44,6 @@ PRESETS: Mapping[str, Limits] = {
     "relaxed": Limits("sentence", None, 1000),
 }
 """The presets of the contract, section 7."""
-
-ROUNDING_MS = 0.01
-"""Times in a log are rounded to 0.001 ms, differences of two to twice that."""
 
 
 def pair_faults(log: SyncLog, limits: Limits, label: str) -> Iterator[Fault]:
@@ -132,7 +128,7 @@ def _time_fault(log: SyncLog, pair: Pair, limits: Limits, label: str) -> Fault |
         return _fault(pair, f"{key} never arrived, {drift}", "network", "it was emitted and did not arrive")
     if log.painted and pair.frames[1] is None:
         return _fault(pair, f"{key} was never painted, {drift}", "client", "no receipt reaches its seq")
-    # What a hold took was asked for, and is judged by hold_faults; it explains lateness and never makes early.
+    # What a hold took was asked for, and is judged in `multimodal.sync.holds`; it never makes a picture early.
     skews = {vantage: max(skew - pair.held_ms, min(skew, 0.0)) for vantage, skew in pair.skew_ms.items()}
     if not skews:
         return None
@@ -180,58 +176,6 @@ def _swap_fault(log: SyncLog, pair: Pair, limit_ms: float) -> Fault | None:
         cause, why = "decode", f"its bytes were there {swap.pts_ms - bytes_at:.0f} ms before"
     verdict = f"the picture behind the preview of {reveal.key!r} {what} (limit: {limit_ms:g} ms)"
     return _fault(pair, verdict, cause, why)
-
-
-def hold_faults(log: SyncLog, max_hold: float, tolerance_ms: float) -> Iterator[Fault]:
-    """R4, R5: no hold ends early or runs over, nothing waits where nobody holds, held text leaves with its hold."""
-    mark: SyncMark | None = None
-    bound_ms = 0.0
-    open_outcomes = 0
-    released_at: float | None = None
-    for event in log.events:
-        if isinstance(event, SyncMark):
-            mark, bound_ms, open_outcomes = event, 0.0, event.pending
-        elif isinstance(event, Reveal | CueMissed) and mark and getattr(event, "reason", "") not in AT_THE_END:
-            if getattr(event, "mark", mark.mark) != mark.mark:
-                continue  # it left its mark: a matter of pair_faults
-            open_outcomes -= 1
-            own_ms = _hold_ms(log, event.cue, max_hold)
-            bound_ms = max(bound_ms, own_ms)
-            waited = event.pts_ms - mark.pts_ms
-            where = f"mark {mark.mark}, cue {event.cue}, seq {event.seq}"
-            released_at = event.pts_ms
-            # Times are rounded to 1 us; a timer may fire late, but never where there is no hold to end.
-            if bound_ms == 0 and waited > ROUNDING_MS:
-                verdict = f"{event.key!r} came late: 0 tokens and {waited:.0f} ms behind its mark (R2)"
-                yield Fault(verdict, "queue", "no cue of its mark may hold, yet it waited", event.anchor, where)
-            elif bound_ms and waited > bound_ms + tolerance_ms:
-                what = f"ran over: 0 tokens and {waited:.0f} ms, {bound_ms:.0f} ms were allowed (R4)"
-                why = "its deadline did not end the wait"
-                yield Fault(f"the hold for {event.key!r} {what}", "queue", why, event.anchor, where)
-            elif isinstance(event, Reveal) and event.preview and waited < own_ms - ROUNDING_MS:
-                what = f"ended 0 tokens and {own_ms - waited:.0f} ms early, after {waited:.0f} of {own_ms:.0f} ms (R5)"
-                why = "its picture was neither ready nor failed: only a preview was shown"
-                yield Fault(f"the hold for {event.key!r} {what}", "queue", why, event.anchor, where)
-        elif isinstance(event, Text) and mark:
-            late = event.pts_ms - (mark.pts_ms if released_at is None else released_at)
-            if event.token_count > 1 and event.pts_ms != released_at:
-                verdict = f"{tokens(event.token_count)} of text were held {late:.0f} ms beyond the last hold's end"
-                why = "text released together had been waiting, and no hold ended here: a deadline was not cleared"
-                yield Fault(verdict, "queue", why, event.token_index, f"seq {event.seq}")
-    if mark is not None and log.end is None and open_outcomes > 0:
-        verdict = (
-            f"the hold at mark {mark.mark} never ended: {open_outcomes} of {mark.pending} outcomes are missing (R4)"
-        )
-        last = log.events[-1].pts_ms - mark.pts_ms
-        why = f"the log stops {tokens(log.tokens - mark.mark)} and {last:.0f} ms behind the mark"
-        yield Fault(verdict, "queue", why, mark.mark, f"seq {mark.seq}")
-
-
-def _hold_ms(log: SyncLog, cue: int, max_hold: float) -> float:
-    if policy(log, cue) != "hold":
-        return 0.0
-    own = log.plan[cue].max_hold if log.plan and cue in log.plan else None
-    return 1000 * (max_hold if own is None else own)
 
 
 def _off(log: SyncLog, pair: Pair, off: int, anchor: int) -> str:
