@@ -208,21 +208,20 @@ def _rms(one: Pixels, other: Pixels) -> float:
 def judge(word: Sight | None, picture: Sight | None) -> tuple[Verdict, int | None, str]:
     """The verdict over one pair, its distance in frames, and the reason; None = the DOM never had it.
 
-    Two screenshots of one counter are two frames on the glass: only one and the same screenshot is `same`.
+    A screenshot with one and without the other proves them apart, whatever is missing around it. First seen in one
+    and the same screenshot is `same` only where the frame before it was captured too: else they may have come apart
+    in a frame that nobody saw. Two screenshots of one counter are two frames on the glass.
     """
     if word is None:
         return "undetermined", None, "the word never came into the page"
     if picture is None:
         return "apart", None, "the picture never came into the page"
-    if word.gap or picture.gap:
-        which, sight_ = ("word", word) if word.gap else ("picture", picture)
-        return "undetermined", None, f"{which}: {sight_.why}"
     if word.index is None or word.counter is None:
         return "undetermined", None, f"word: {word.why}"
     if picture.index is None or picture.counter is None:
-        return "apart", None, f"picture: {picture.why}"
+        return ("undetermined" if picture.gap else "apart"), None, f"picture: {picture.why}"
     if word.index == picture.index:
-        return "same", 0, ""
+        return ("undetermined", None, word.why or picture.why) if word.gap or picture.gap else ("same", 0, "")
     frames = picture.counter - word.counter
     if frames == 0:
         frames = 1 if picture.index > word.index else -1

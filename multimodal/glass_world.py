@@ -103,9 +103,11 @@ _SCRIPT = """
     for (const el of dormant) if (!el.isConnected || shown(el)) { dormant.delete(el); touch(el); }
     for (const [el, at, hidden] of pending) {
       if (!el.isConnected) continue;
-      if (!shown(el)) { dormant.add(el); continue; }
       const box = boxOf(el);
-      if (!box[2] || !box[3]) { dormant.add(el); continue; }
+      if (!box[2] || !box[3] || !shown(el)) {
+        if (isPicture(el)) dormant.add(el); // a hidden picture may be revealed by its parent's style alone
+        continue;
+      }
       const old = live.get(el);
       if (old && old.n === at && sameBox(old.box, box)) continue;
       if (isWord(el)) {

@@ -62,6 +62,7 @@ async function play({pairs, fault, pause, between}) {
   for (let i = 0; i < pairs; i++) {
     const img = new Image();
     img.setAttribute('part', 'picture'); img.dataset.key = 'p' + i; img.setAttribute('elementtiming', 'p' + i);
+    if (big) img.decoding = 'async';
     img.src = urls[i];
     if (!big) await img.decode();
     for (let k = 0; k < 2; k++) { await sleep(between); await frame(); say(3 * i + k); claim(seq++); }
@@ -91,7 +92,9 @@ def reveals(count: int) -> list[Reveal]:
     ]
 
 
-async def film(pairs: int, fault: str = "", *, pause_ms: int = 120, between_ms: int = 50) -> tuple[Glass, list[dict[str, Any]]]:
+async def film(
+    pairs: int, fault: str = "", *, pause_ms: int = 120, between_ms: int = 50
+) -> tuple[Glass, list[dict[str, Any]]]:
     """Play `pairs` pictures with one fault (or none) and film it; returns what was filmed and the page's own log."""
     async with launch() as browser, open_page(browser, viewport=VIEWPORT) as page:
         await page.set_content(PAGE)
