@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from multimodal.events import CueMissed, Reveal, StreamEnd, SyncMark, Text
+from multimodal.events import AssetReserved, CueMissed, Reveal, StreamEnd, Swap, SyncMark, Text
 from multimodal.sync.drift import orders
 from multimodal.sync.faults import Cause, Fault, describe, tokens
 from multimodal.sync.log import SyncLog
@@ -152,6 +152,7 @@ def cue_faults(log: SyncLog) -> Iterator[Fault]:
         if isinstance(first, CueMissed):
             yield from _missed_faults(log, first)
     yield from _swap_faults(log)
+    yield from _bytes_faults(log)
     yield from _place_faults(log)
 
 
@@ -189,6 +190,21 @@ def _swap_faults(log: SyncLog) -> Iterator[Fault]:
             yield Fault(
                 verdict, "queue", f"cue {number} showed none", swaps[0].tok, f"cue {number}, seq {swaps[0].seq}"
             )
+
+
+def _bytes_faults(log: SyncLog) -> Iterator[Fault]:
+    """R4: a picture is shown whole, or swapped in, only when the stream has it: its asset lists variants by then."""
+    there: set[str] = set()
+    for event in log.events:
+        if isinstance(event, AssetReserved) and event.variants:
+            there.add(event.key)
+        elif isinstance(event, Reveal | Swap) and event.key not in there and _is_whole(event):
+            verdict = f"{describe(event)} as a whole picture, which was not there yet (R4)"
+            yield Fault(verdict, "fetch", "no asset event with variants came before it", event.tok, f"seq {event.seq}")
+
+
+def _is_whole(event: Reveal | Swap) -> bool:
+    return event.ok if isinstance(event, Swap) else not event.preview
 
 
 def _place_faults(log: SyncLog) -> Iterator[Fault]:
