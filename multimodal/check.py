@@ -24,8 +24,10 @@ from multimodal.browser import launch, open_page
 from multimodal.errors import SyncError, UsageError
 from multimodal.events import CueMissed, Reveal, StreamEnd
 from multimodal.glass import VIEWPORT, Glass, agree, watch
-from multimodal.sync.drift import drift_report
+from multimodal.sync.drift import drift_report, pairs
+from multimodal.sync.holds import hold_faults
 from multimodal.sync.identity import product_faults
+from multimodal.sync.kit import HOLD_TOLERANCE_MS
 from multimodal.sync.log import Arrived, Painted, SyncLog
 from multimodal.sync.rules import policy
 
@@ -35,8 +37,18 @@ START_LIMIT = 60.0
 """Seconds a server may take until it prints its URL: reading a large catalogue on a busy machine included."""
 STALL_LIMIT = 30.0
 """Seconds without anything new from the player after which a tour counts as stuck."""
-SAME_FRAME_BAR, AGREE_BAR, SHIFT_BAR = 0.99, 0.99, 0.001
-"""Bars: share painted in the frame of the words; share of pairs that receipts and pixels judge alike; layout shift."""
+MAX_HOLD = 0.25
+"""Seconds that a hold of the served tour waits: the stream's default, which the recording's plan repeats."""
+SAME_FRAME_BAR, AGREE_BAR, SHIFT_BAR, JUDGED_BAR = 0.99, 0.99, 0.001, 0.5
+"""Bars: share painted in the frame of the words; share of pairs that receipts and pixels judge alike; layout shift;
+share of pairs that the pixels must have been able to judge for their word to count."""
+
+_FIT = """(() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync('product-tour { --tour-ratio: 2; --tour-text-height: 8em }');
+    document.adoptedStyleSheets.push(sheet);
+})()"""
+"""Picture and words must both stand on the small screen that is filmed: a shop's own theme properties do that."""
 
 
 async def check_tour(options: Sequence[str], *, record: Path | None = None) -> dict[str, Any]:
@@ -61,6 +73,7 @@ async def check_tour(options: Sequence[str], *, record: Path | None = None) -> d
         open_page(browser, viewport=VIEWPORT) as page,
         watch(page) as glass,
     ):
+        await page.add_init_script(_FIT)
         await page.goto(url)
         await page.evaluate("document.querySelector('product-tour').scrollIntoView({block: 'start'})")
         await page.evaluate("document.querySelector('product-tour').play()")
@@ -157,7 +170,11 @@ def _judge(log: SyncLog, glass: Glass, seen: Sequence[dict[str, Any]], path: Pat
     held = {e.cue for e in reveals if e.mark in log.marks and e.pts_ms > log.marks[e.mark].pts_ms}
     pixels = glass.report([e for e in reveals if e.cue not in held], seen)
     judged = [pair for pair in pixels.pairs if pair.verdict in ("same", "apart")]
-    agreement = agree(pixels.pairs, seen) if judged else 1.0
+    countable = [pair for pair in pixels.pairs if pair.verdict != "not judged"]
+    # Pixels that saw next to nothing confirm nothing.
+    agreement = agree(pixels.pairs, seen) if len(judged) >= JUDGED_BAR * len(countable) else 0.0
+    if not countable:
+        agreement = 1.0
     skew = drift.skew_ms.get("painted")
     first_text, last_text = _text_times(log)
     start = log.start
@@ -185,13 +202,15 @@ def _judge(log: SyncLog, glass: Glass, seen: Sequence[dict[str, Any]], path: Pat
         # Beyond the fixed fields: what stands behind the verdicts.
         "pixel_pairs": dict(Counter(pair.verdict for pair in pixels.pairs)),
         "held": len(held),
+        "off_mark": sum(pair.at != pair.reveal.mark for pair in pairs(log)),
+        "holds_broken": sum(1 for _ in hold_faults(log, MAX_HOLD, HOLD_TOLERANCE_MS)),
         "apart": drift.apart,
         "log": str(path),
     }
     share = drift.same_frame_share
     result["ok"] = bool(
         drift.reveals_shown + sum(drift.missed.values()) == drift.reveals_expected > 0
-        and not not_allowed
+        and not (not_allowed or result["off_mark"] or result["holds_broken"])
         and not result["wrong_products"]
         and result["token_drift_max"] < start.sync_interval
         and (share is None if not drift.judged else share is not None and share >= SAME_FRAME_BAR)

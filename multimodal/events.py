@@ -55,6 +55,16 @@ class Event(msgspec.Struct, frozen=True, tag_field="kind"):
         assert isinstance(tag, str)
         return tag
 
+    def __str__(self) -> str:
+        """One short line for people: when, what, and the event's own fields that say something."""
+        own = []
+        for name in self.__struct_fields__[len(Event.__struct_fields__) :]:
+            value = getattr(self, name)
+            if value not in ("", (), None, False):
+                shown = repr(value)
+                own.append(f"{name}={shown if len(shown) <= 48 else shown[:45] + '...'}")
+        return f"{self.pts_ms / 1000:7.3f} s  {self.kind:<6} {' '.join(own)}"
+
 
 class ProductBrief(msgspec.Struct, frozen=True):
     """What a viewer needs to know of a product; `price` is exact decimal text ("" = not given)."""
