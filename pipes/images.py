@@ -74,6 +74,7 @@ class ImageStore:
         self._order = itertools.count()
         self._jobs: dict[_Key, _Job] = {}
         self._threads: set[threading.Thread] = set()
+        self._starting: set[threading.Thread] = set()
         self._leaving: list[threading.Thread] = []
         self._cache = _Cache(cache_bytes)
         self._progress = 0.0
@@ -109,8 +110,10 @@ class ImageStore:
             await asyncio.wait(futures, timeout=left)
         with self._lock:
             leaving, self._leaving = self._leaving, []
+            if all(job.running for job in self._jobs.values()):
+                leaving += self._starting  # they will find nothing to do
         for thread in leaving:
-            thread.join()  # it is past its last job: microseconds
+            thread.join()  # it has no job: microseconds
 
     def _submit(self, stage: int, path: Path) -> asyncio.Future[Result]:
         loop = asyncio.get_running_loop()
@@ -164,6 +167,7 @@ class ImageStore:
         if self._heap and len(self._threads) < self.workers:
             thread = threading.Thread(target=self._work, name="multimodal-pictures")
             self._threads.add(thread)
+            self._starting.add(thread)
             thread.start()
 
     def _next_job(self) -> _Job | None:
@@ -177,6 +181,7 @@ class ImageStore:
 
     def _work(self) -> None:
         with self._lock:
+            self._starting.discard(threading.current_thread())
             job = self._next_job()
             if job is None:
                 self._leave()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import threading
 import zlib
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,8 @@ def png_header(width: int, height: int) -> bytes:
 def got(item: object) -> EncodedImage:
     assert isinstance(item, EncodedImage), item
     return item
+
+
+def picture_threads() -> int:
+    """How many threads of picture stores are alive."""
+    return sum(thread.name == "multimodal-pictures" for thread in threading.enumerate())

@@ -1,0 +1,388 @@
+"""The catalogue pipe: a shop's own files, with everything that is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multimodal.errors import UsageError
+from multimodal.pipes.base import Describes, HasKeys, HasProducts, Wants
+from multimodal.pipes.catalog import Catalog, CatalogImagePipe, RowProblem, load_catalog
+from multimodal.pipes.images import ImageStore
+from multimodal.values import EncodedImage, ImageFailure
+from tests.pipes.pictures import got, quarters, write
+from tests.support import run
+from tests.support_catalogue import MAPPING, real_catalogue
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with `pictures` of a kettle (two), a mug and a lamp."""
+    for number, name in enumerate(["kettle.jpg", "kettle-side.jpg", "Mug.JPG", "deep/lamp.webp"]):
+        write(tmp_path / "pictures" / name, quarters(40 + number, 30), "WEBP" if name.endswith("webp") else "JPEG")
+    (tmp_path / "pictures" / "notes.txt").touch()
+    return tmp_path
+
+
+def csv(shop: Path, text: str | bytes, name: str = "products.csv") -> Path:
+    path = shop / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def load(shop: Path, text: str | bytes, **options: Any) -> Catalog:
+    return load_catalog(csv(shop, text), shop / "pictures", **options)
+
+
+def problems(catalog: Catalog) -> list[tuple[int, str]]:
+    return [(problem.line, problem.reason) for problem in (*catalog.rejected, *catalog.warnings)]
+
+
+PLAIN = """id,title,image,price,currency,description
+kettle,Halo Kettle,kettle.jpg|kettle-side.jpg,"1,089.00",EUR,"Boils a litre
+in ninety seconds, ""quietly""."
+mug,Pebble Mug,mug.jpg,24.00 USD,,
+"""
+
+
+def test_reads_a_plain_csv(shop: Path) -> None:
+    catalog = load(shop, PLAIN)
+    assert problems(catalog) == []
+    kettle, mug = catalog.products
+    assert (kettle.id, kettle.title, kettle.price, kettle.currency) == (
+        "kettle",
+        "Halo Kettle",
+        Decimal("1089.00"),
+        "EUR",
+    )
+    assert kettle.description == 'Boils a litre\nin ninety seconds, "quietly".'
+    assert (mug.price, mug.currency) == (Decimal("24.00"), "USD")
+    assert [(p.key, p.path and p.path.name, p.product, p.alt) for p in catalog.pictures] == [
+        ("kettle", "kettle.jpg", "kettle", "Halo Kettle"),
+        ("kettle-2", "kettle-side.jpg", "kettle", "Halo Kettle"),
+        ("mug", "Mug.JPG", "mug", "Pebble Mug"),
+    ]
+    assert [image.key for image in kettle.images] == ["kettle", "kettle-2"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbf" + PLAIN.encode(),
+        PLAIN.replace("\n", "\r\n").encode(),
+        PLAIN.encode("utf-16"),
+        b"\n\n" + PLAIN.encode() + b"\n , ,\n",
+        PLAIN.replace("kettle.jpg|kettle-side.jpg", '"kettle.jpg, kettle-side.jpg"').encode(),
+    ],
+)
+def test_reads_it_however_it_was_saved(shop: Path, data: bytes) -> None:
+    catalog = load(shop, data)
+    assert [product.id for product in catalog.products] == ["kettle", "mug"]
+    assert len(catalog.pictures) == 3
+    assert problems(catalog) == []
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_reads_other_separators_and_decimal_commas(shop: Path, mark: str) -> None:
+    rows = ["Artikel,SKU,Name,Bild URL,Price", "x,k1,Kettle,kettle.jpg,1.089", 'y,m1,Mug,mug.jpg,"24,50 €"']
+    text = "\n".join(rows).replace('"24,50 €"', "\0").replace(",", mark).replace("\0", "24,50 €")
+    catalog = load(shop, text, mapping={"image": "bild url"})
+    assert [(p.id, p.price, p.currency) for p in catalog.products] == [
+        ("k1", Decimal("1089"), ""),
+        ("m1", Decimal("24.50"), "EUR"),
+    ]
+
+
+def test_an_old_encoding_is_read_and_named(shop: Path) -> None:
+    catalog = load(shop, "id,title,image\nk,Caf\xe9 Kettle,kettle.jpg\n".encode("cp1252"))
+    assert catalog.products[0].title == "Café Kettle"
+    assert problems(catalog) == [(1, "encoding")]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Handle,Title,Image Src,Variant Price,Body (HTML),Vendor",
+        "id,title,image_link,price,description,brand",
+        "SKU,Name,Images,Regular price,Short description,Manufacturer",
+        "  slug  ,name   ,assets ,price ,description   , vendor",
+    ],
+)
+def test_headers_of_common_shop_systems_are_known(shop: Path, header: str) -> None:
+    catalog = load(shop, f"{header}\nk,Kettle,kettle.jpg,5,<p>Boils &amp; <b>sings</b></p>,Larkmoor\n")
+    product = catalog.products[0]
+    assert (product.id, product.title, product.price, product.brand) == ("k", "Kettle", Decimal(5), "Larkmoor")
+    assert product.description == "Boils & sings"
+    assert product.images[0].source == "kettle.jpg"
+
+
+def test_further_picture_columns_and_aliases(shop: Path) -> None:
+    header = "id,title,image,additional_image_link,image2,alt,aliases"
+    product = load(shop, f"{header}\nk,K,kettle.jpg,kettle-side.jpg,mug.jpg,Green,Pot|Can\n").products[0]
+    assert [image.source for image in product.images] == ["kettle.jpg", "kettle-side.jpg", "mug.jpg"]
+    assert {image.alt for image in product.images} == {"Green"}
+    assert product.aliases == ("Pot", "Can")
+
+
+def test_rows_that_continue_a_product_fold_into_it(shop: Path) -> None:
+    text = (
+        "slug,name,assets,sku,price\n"
+        "kettle,Kettle,kettle.jpg,K1,89\n"
+        ",,,K2,99\n"
+        "kettle,,kettle-side.jpg,K3,\n"
+        "mug,Mug,mug.jpg,M1,24\n"
+    )
+    catalog = load(shop, text)
+    assert problems(catalog) == []
+    assert [(p.id, p.price, len(p.images)) for p in catalog.products] == [
+        ("kettle", Decimal(89), 2),
+        ("mug", Decimal(24), 1),
+    ]
+
+
+def test_bad_rows_are_named_by_line_and_fail_alone(shop: Path) -> None:
+    text = (
+        "id,title,image,price\n"  # 1
+        ",,kettle.jpg,\n"  # 2: belongs to nothing
+        "kettle,Kettle,kettle.jpg,89\n"  # 3
+        "stool,,stool.jpg,50\n"  # 4: no title
+        ",,stool2.jpg,\n"  # 5: shares the fate of 4
+        "kettle,Second Kettle,mug.jpg,1\n"  # 6: same id
+        ",,mug.jpg,\n"  # 7: shares the fate of 6
+        "vase,Vase,,30\n"  # 8: no picture
+        "clock,Clock,clock.jpg,soon\n"  # 9: a missing picture, and no price
+        "bad,Bad, one, comma, too many\n"  # 10
+        'open,Open,"lamp.webp,5\n'  # 11: a quotation mark is never closed
+        "mug,Mug,mug.jpg,24\n"  # 12
+    )
+    catalog = load(shop, text)
+    assert [product.id for product in catalog.products] == ["kettle", "vase", "clock", "mug"]
+    assert [(problem.line, problem.reason) for problem in catalog.rejected] == [
+        (2, "no_title"),
+        (4, "no_title"),
+        (6, "duplicate_id"),
+        (10, "malformed"),
+        (11, "malformed"),
+    ]
+    assert [(problem.line, problem.reason, problem.product) for problem in catalog.warnings] == [
+        (9, "bad_price", "clock"),
+        (8, "no_picture", "vase"),
+        (9, "not_found", "clock"),
+    ]
+    assert "line 3 already (Kettle)" in catalog.duplicates[0].detail
+    assert len(catalog.products[0].images) == 1
+    assert catalog.products[2].price is None
+    report = catalog.report(limit=3).splitlines()
+    assert report[0] == "4 products, 2 of 3 pictures found"
+    assert report[1].startswith("  line 2: left out, no_title: ")
+    assert report[-1] == "  and 5 more"
+
+
+def test_products_without_an_id_go_by_their_title(shop: Path) -> None:
+    catalog = load(shop, "title,image\nHalo Kettle!,kettle.jpg\n水壶,mug.jpg\n")
+    assert [product.id for product in catalog.products] == ["halo-kettle", "水壶"]
+
+
+def test_keys_are_unique_even_where_an_id_looks_like_one(shop: Path) -> None:
+    text = "id,title,image\nmug,Mug,mug.jpg|kettle.jpg|kettle-side.jpg\nmug-2,Other,lamp.webp\n"
+    catalog = load(shop, text)
+    assert [(p.key, p.product) for p in catalog.pictures] == [
+        ("mug", "mug"),
+        ("mug-3", "mug"),
+        ("mug-4", "mug"),
+        ("mug-2", "mug-2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("kettle.jpg", "kettle.jpg"),
+        ("KETTLE.JPG", "kettle.jpg"),
+        ("kettle.png", "kettle.jpg"),
+        ("kettle", "kettle.jpg"),
+        ("deep/lamp.webp", "deep/lamp.webp"),
+        ("deep\\lamp.webp", "deep/lamp.webp"),
+        ("lamp.webp", "deep/lamp.webp"),
+        ("elsewhere/lamp.webp", "deep/lamp.webp"),
+        ("pictures/kettle.jpg", "kettle.jpg"),  # from the catalogue's own folder
+        ("https://shop.example/cdn/kettle.jpg?width=800", "kettle.jpg"),
+        ("https://shop.example/cdn/kettle%2Dside.jpg", "kettle-side.jpg"),
+        ("http://[broken/kettle.jpg", "kettle.jpg"),
+        ("/etc/hostname", None),
+        ("../secret.jpg", None),
+        ("notes.txt", "notes.txt"),  # named outright: its content will be judged
+        ("notes", None),
+        ("x" * 5000, None),
+        ("twice.jpg", None),
+    ],
+)
+def test_pictures_are_found_by_name_and_never_outside(shop: Path, source: str, found: str | None) -> None:
+    write(shop / "secret.jpg", quarters())
+    for folder in ("one", "two"):
+        write(shop / "pictures" / folder / "twice.jpg", quarters())
+    catalog = load(shop, f"id,title,image\nk,K,{source}\n")
+    (picture,) = catalog.pictures
+    assert picture.path == (None if found is None else shop / "pictures" / found)
+    assert (picture.problem[0] == "not_found") == (found is None)
+
+
+def test_a_name_that_two_pictures_share_stands_for_neither(shop: Path) -> None:
+    write(shop / "pictures" / "main.jpg", quarters())
+    text = "id,title,image\na,A,https://x/1/main.jpg\nb,B,https://x/2/main.jpg\nc,C,main.png\n"
+    catalog = load(shop, text)
+    assert [picture.path for picture in catalog.pictures] == [None, None, None]
+    assert "download it into" in catalog.pictures[0].problem[1]
+
+
+def test_without_a_folder_of_pictures_the_catalogues_own_is_used(shop: Path) -> None:
+    write(shop / "near.jpg", quarters())
+    path = csv(shop, "id,title,image\na,A,near.jpg\nb,B,pictures/kettle.jpg\nc,C,lamp.webp\n")
+    assert [picture.path is not None for picture in load_catalog(path).pictures] == [True, True, False]
+    based = load_catalog(path, base=shop / "pictures" / "deep")
+    assert [picture.path is not None for picture in based.pictures] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "complaint"),
+    [
+        ("", {}, "is empty"),
+        ("id,price\n1,2\n", {}, "no column for the title.*id, price.*--map title=COLUMN"),
+        ("id,title\n1,2\n", {}, "no column for the image"),
+        ("id,title,image\n", {}, "no product in the catalogue"),
+        ("id,title,image\n1,,x\n", {}, "no product in the catalogue.*line 2: a row without a title"),
+        ("id,name,image\n1,a,x\n", {"mapping": {"title": "titel"}}, "no column 'titel' for title.*id, name, image"),
+        ("id,name,image\n1,a,x\n", {"mapping": {"titel": "name"}}, "mapping names titel; the fields are id, title"),
+        ("{", {}, "not valid JSON"),
+        ("[]", {}, "needs the form"),
+        ('{"products": {}}', {}, "needs the form"),
+        ('{"products": []}', {}, "no product"),
+        ('{"products": []}', {"mapping": {"title": "x"}}, "a mapping is for CSV"),
+        (b"\x81\x8d\xff\n", {}, "not text in UTF-8"),
+    ],
+)
+def test_refuses_what_is_no_catalogue(shop: Path, text: str | bytes, options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        load(shop, text, **options)
+
+
+def test_refuses_missing_files_and_folders(shop: Path) -> None:
+    path = csv(shop, PLAIN)
+    (shop / "bare").mkdir()
+    with pytest.raises(UsageError, match=r"cannot read the catalogue .*none\.csv: No such file"):
+        load_catalog(shop / "none.csv")
+    for folder, complaint in (("none", "no such folder of pictures"), ("bare", "no pictures in the folder")):
+        with pytest.raises(UsageError, match=complaint):
+            load_catalog(path, shop / folder)
+    with pytest.raises(UsageError, match="no such folder of pictures"):
+        load_catalog(path, base=shop / "none")
+    with pytest.raises(UsageError, match="this catalogue is loaded"):
+        CatalogImagePipe(load_catalog(path, shop / "pictures"), images=shop)
+
+
+DOCUMENT: dict[str, Any] = {
+    "shop": {"name": "Larkmoor", "language": "en", "currency": "EUR"},
+    "products": [
+        {
+            "id": "kettle",
+            "title": "Halo Kettle",
+            "aliases": ["pot", 7, None],
+            "price": "89.00",
+            "availability": "in_stock",
+            "brand": "Larkmoor",
+            "images": [
+                {"key": "kettle-hero", "file": "pictures/kettle.jpg", "alt": "A green kettle", "view": "hero"},
+                {"file": "pictures/kettle-side.jpg"},
+                {"key": "kettle-hero", "file": "pictures/Mug.JPG"},
+                "pictures/deep/lamp.webp",
+                {"key": "nothing"},
+            ],
+        },
+        "nonsense",
+        {"id": "free", "title": "Free", "price": 0.5, "images": None},
+        {"id": "kettle", "title": "Again"},
+    ],
+}
+
+
+def test_reads_our_own_json(shop: Path) -> None:
+    catalog = load_catalog(csv(shop, json.dumps(DOCUMENT), "catalog.json"))
+    assert (catalog.shop.name, catalog.shop.currency, catalog.unit) == ("Larkmoor", "EUR", "product")
+    kettle, free = catalog.products
+    assert (kettle.price, kettle.currency, kettle.aliases) == (Decimal("89.00"), "EUR", ("pot", "7"))
+    assert [(p.key, p.alt, p.path is not None) for p in catalog.pictures] == [
+        ("kettle-hero", "A green kettle", True),
+        ("kettle-2", "Halo Kettle", True),
+        ("kettle-4", "Halo Kettle", True),
+    ]
+    assert free.price == Decimal("0.5")
+    assert catalog.rejected[0] == RowProblem(2, "malformed", "a str where a product should be")
+    assert problems(catalog) == [(2, "malformed"), (4, "duplicate_id"), (1, "duplicate_key"), (3, "no_picture")]
+    assert "product 2: left out, malformed" in catalog.report()
+
+
+async def everything(pipe: CatalogImagePipe) -> dict[str, EncodedImage | ImageFailure]:
+    return {item.key: item async for item in pipe}
+
+
+def test_the_pipe_gives_pictures_and_reasons(shop: Path) -> None:
+    write(shop / "pictures" / "cut.jpg", b"")
+    text = PLAIN + "cut,Cut,cut.jpg,1,,\ngone,Gone,gone.jpg,1,,\nbare,Bare,,1,,\n"
+    pipe = CatalogImagePipe(csv(shop, text), images=shop / "pictures", store=ImageStore())
+    for protocol in (HasKeys, Wants, Describes, HasProducts):
+        assert isinstance(pipe, protocol)
+
+    async def scenario() -> None:
+        keys = ["kettle", "kettle-2", "mug", "cut", "gone"]
+        assert pipe.keys() == keys
+        assert [product.id for product in pipe.products] == ["kettle", "mug", "cut", "gone", "bare"]
+        assert [asset.key for asset in await pipe.describe([*keys, "bare"])] == ["kettle", "kettle-2", "mug"]
+        pipe.want([*keys, "bare", "zebra"], final=True)
+        items = await everything(pipe)
+        failures = {key: item.reason for key, item in items.items() if isinstance(item, ImageFailure)}
+        assert failures == {"cut": "empty", "gone": "not_found", "bare": "no_picture", "zebra": "unknown_key"}
+        kettle = got(items["kettle"])
+        assert (kettle.product, kettle.alt, kettle.width_px) == ("kettle", "Halo Kettle", 40)
+
+    run(scenario())
+
+
+def test_a_plain_for_gives_the_catalogues_own_pictures(shop: Path) -> None:
+    pipe = CatalogImagePipe(load(shop, PLAIN + "gone,Gone,gone.jpg,1,,\nbare,Bare,,1,,\n"))
+    items = run(everything(pipe))
+    assert list(items) == ["kettle", "kettle-2", "mug", "gone"]
+    assert isinstance(items["gone"], ImageFailure)
+
+
+@pytest.mark.parametrize("mapping", [None, MAPPING])
+def test_a_real_shops_catalogue_is_read_as_it_is(mapping: dict[str, str] | None) -> None:
+    path, images = real_catalogue()
+    catalog = load_catalog(path, images, mapping=mapping)
+    assert problems(catalog) == []
+    assert len(catalog.products) == len(catalog.pictures) == 54
+    assert all(product.price and product.description and product.title for product in catalog.products)
+    laptop = catalog.products[0]
+    assert (laptop.id, laptop.title, laptop.price) == ("laptop", "Laptop", Decimal("1299.00"))
+
+
+def test_a_real_shops_pictures_are_prepared() -> None:
+    path, images = real_catalogue()
+
+    async def scenario() -> None:
+        pipe = CatalogImagePipe(path, images=images)
+        assets = {asset.key: asset for asset in await pipe.describe(pipe.keys())}
+        items = await everything(pipe)
+        assert list(items) == pipe.keys()
+        assert len(items) == 54
+        for key, item in items.items():
+            picture = got(item)
+            assert max(picture.width_px, picture.height_px) <= 1280
+            assert len(picture.data) < 400_000
+            assert (assets[key].width_px, assets[key].height_px) == (picture.width_px, picture.height_px)
+            assert assets[key].placeholder == picture.placeholder
+
+    run(scenario())
