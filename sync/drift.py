@@ -169,7 +169,10 @@ def drift_report(log: SyncLog) -> DriftReport:
     found = pairs(log)
     cues = {*(log.plan or ()), *log.outcomes}
     measured = [pair for pair in found if pair.apart != "held"]
-    skews = {name: those for name in VANTAGES if (those := [pair for pair in measured if name in pair.skew_ms])}
+    skews: dict[Vantage, list[Pair]] = {}
+    for vantage in VANTAGES:
+        if those := [pair for pair in measured if vantage in pair.skew_ms]:
+            skews[vantage] = those
     judged = [pair for pair in found if not pair.apart] if log.painted else []
     previews = [pair for pair in found if pair.reveal.preview]
     seqs = orders(log).values()

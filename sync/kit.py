@@ -151,8 +151,9 @@ async def record(stream: MultiModalStream, *, limit: float = 60.0) -> SyncLog:
         PipeError: a pipe failed.
     """
     events: list[AnyEvent] = []
+    scope = asyncio.timeout(limit)
     try:
-        async with asyncio.timeout(limit) as scope, stream:
+        async with scope, stream:
             async for bundle in stream.bundles():
                 events.extend(bundle)
     except TimeoutError as error:

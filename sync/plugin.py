@@ -89,6 +89,7 @@ def pytest_runtest_makereport(
     if report.when == "call" and report.failed:
         from multimodal.sync.drift import drift_report
 
-        for number, log in enumerate(item.stash.setdefault(_LOGS, [])):
+        logs: list[SyncLog] = item.stash.setdefault(_LOGS, [])
+        for number, log in enumerate(logs):
             report.sections.append((f"drift of sync_log {number}", drift_report(log).text()))
     return report
