@@ -21,7 +21,7 @@ from multimodal.errors import UsageError
 from multimodal.pipes.encode import Encoded, Look, encode_picture, look_at_picture
 from multimodal.pipes.intake import ImageSettings, PictureRefused
 
-__all__ = ["ImageStore", "shared_store"]
+__all__ = ["ImageSettings", "ImageStore", "PictureRefused", "shared_store"]
 
 Result = Look | Encoded | PictureRefused
 R = TypeVar("R", Look, Encoded)

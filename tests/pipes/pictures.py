@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import struct
 import threading
 import zlib
+from collections.abc import Sized
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +74,9 @@ def got(item: object) -> EncodedImage:
 def picture_threads() -> int:
     """How many threads of picture stores are alive."""
     return sum(thread.name == "multimodal-pictures" for thread in threading.enumerate())
+
+
+async def reaches(log: Sized, count: int) -> None:
+    """Wait until a log that a worker thread writes is that long; the caller's limit ends a wait in vain."""
+    while len(log) < count:
+        await asyncio.sleep(0.005)

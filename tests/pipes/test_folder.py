@@ -16,7 +16,7 @@ from multimodal.pipes.folder import FolderImagePipe, readable
 from multimodal.pipes.images import ImageStore
 from multimodal.pipes.intake import ImageSettings
 from multimodal.values import EncodedImage, ImageFailure
-from tests.pipes.pictures import data_of, got, picture_threads, png_header, quarters, write
+from tests.pipes.pictures import data_of, got, picture_threads, png_header, quarters, reaches, write
 from tests.support import run
 
 
@@ -211,7 +211,8 @@ def test_a_reader_who_stops_stops_the_work(folder: Path, monkeypatch: pytest.Mon
     async def scenario() -> None:
         pipe = FolderImagePipe(folder, store=ImageStore(), ahead=2)
         await anext(pipe)
-        await asyncio.sleep(0.2)
+        await reaches(log, 2)
+        await asyncio.sleep(0.1)
         assert log == ["a", "b"]
         assert len(await everything(pipe)) == 3
 
@@ -246,12 +247,12 @@ def test_cancelling_a_pull_loses_no_picture(folder: Path, monkeypatch: pytest.Mo
 
 
 def test_closing_leaves_nothing_running(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = slow_for(monkeypatch, {"a": 0.2, "b": 0.2})
+    log = slow_for(monkeypatch, {"a": 0.5, "b": 0.5})
 
     async def scenario() -> None:
         pipe = FolderImagePipe(folder, store=ImageStore(workers=2))
         reader = asyncio.ensure_future(everything(pipe))
-        await asyncio.sleep(0.05)
+        await reaches(log, 2)
         assert picture_threads() == 2
         await pipe.aclose()
         await pipe.aclose()

@@ -18,7 +18,7 @@ from multimodal.pipes import images
 from multimodal.pipes.encode import Encoded, Look, encode_picture
 from multimodal.pipes.images import ImageStore, shared_store
 from multimodal.pipes.intake import ImageSettings, PictureRefused
-from tests.pipes.pictures import picture_threads, quarters, write
+from tests.pipes.pictures import picture_threads, quarters, reaches, write
 from tests.support import run
 
 
@@ -136,7 +136,7 @@ def test_cancelled_wishes_are_dropped_unless_another_wants_them(
         store = ImageStore(workers=1)
         first, shared, dropped, _ = [store.prepare(path) for path in paths]
         again = store.prepare(paths[1])
-        await asyncio.sleep(0.03)  # the first has begun
+        await reaches(log, 1)
         for future in (first, shared, dropped):
             future.cancel()
         await asyncio.sleep(0)
@@ -159,7 +159,7 @@ def test_settling_waits_for_abandoned_work(tmp_path: Path, monkeypatch: pytest.M
     async def scenario() -> None:
         store = ImageStore()
         future = store.prepare(path)
-        await asyncio.sleep(0.05)
+        await reaches(log, 1)
         assert picture_threads() == 1
         future.cancel()
         await asyncio.sleep(0)
