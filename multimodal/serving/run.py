@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 import uvicorn
@@ -77,15 +77,16 @@ class Recordings:
             raise UsageError(f"cannot write the recording {path}: {error.strerror or error}") from error
 
     def begin(self, stream: MultiModalStream) -> Callable[[dict[str, Any]], None]:
-        """A recorder for one session; every line is on disk when it returns, so that a killed server loses none."""
+        """A recorder for one session; every line is in the file when it returns, so that a killed server loses none."""
         self._count += 1
         path = self._path if self._count == 1 else Path(f"{self._path}.{self._count}")
-        file: IO[str] = path.open("w", encoding="utf-8")
+        path.write_bytes(b"")
         for number, cue in stream.plan.items():
-            _write(file, {"vantage": "planned", "cue": number, **msgspec.to_builtins(cue)})
-        return lambda line: _write(file, line)
+            _append(path, {"vantage": "planned", "cue": number, **msgspec.to_builtins(cue)})
+        return partial(_append, path)
 
 
-def _write(file: IO[str], line: dict[str, Any]) -> None:
-    file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    file.flush()
+def _append(path: Path, line: dict[str, Any]) -> None:
+    # Opened for each line: nobody tells a recorder when its session is over, and an open file would leak.
+    with path.open("ab") as file:
+        file.write(msgspec.json.encode(line) + b"\n")

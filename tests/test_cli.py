@@ -1,0 +1,148 @@
+"""The command: its options, its errors, a server that starts, says where, and stops."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from multimodal import __version__
+from multimodal.cli import main, parser
+from multimodal.serving.run import Recordings
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "multimodal", *words]
+
+
+@contextmanager
+def server(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    process = subprocess.Popen(
+        command("tour", "--port", "0", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "http://127.0.0.1:" in line, line
+        yield next(word for word in line.split() if word.startswith("http")), process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["tour", "--json"], "--json needs --check"),
+        (["tour", "--images", "x"], "describe a --catalog"),
+        (["tour", "--map", "title=name"], "describe a --catalog"),
+        (["tour", "--catalog", "nowhere.csv"], "nowhere.csv"),
+        (["tour", "--catalog", "nowhere.csv", "--map", "title"], "title=name,id=slug"),
+        (["tour", "--narrator", "local"], "not built yet"),
+        (["tour", "--lang", "zh"], "not built yet"),
+        (["tour", "--sync-interval", "0"], "at least 1"),
+        (["tour", "--slow-images", "-5"], "0 or more milliseconds"),
+        (["tour", "--speed", "0"], "above 0"),
+        (["tour", "--port", "70000"], "port 70000"),
+        (["tour", "--record", "/nowhere/at/all"], "cannot write the recording"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_exit_code_2(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    printed = capsys.readouterr()
+    assert says in printed.err
+    assert "Traceback" not in printed.err
+    assert printed.out == ""
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        done = subprocess.run(command("tour", "--port", port), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"port {port}" in done.stderr
+    assert "--port" in done.stderr
+
+
+def test_help_names_every_command_and_option() -> None:
+    done = subprocess.run(command("--help"), capture_output=True, text=True, check=True)
+    assert "tour" in done.stdout
+    assert "bench" in done.stdout
+    tour = subprocess.run(command("tour", "--help"), capture_output=True, text=True, check=True).stdout
+    own = ["catalog", "images", "map", "narrator", "lang", "sync-interval", "late", "slow-images", "speed", "port"]
+    for option in [*own, "check", "json", "record"]:
+        assert f"--{option}" in tour
+    version = subprocess.run(command("--version"), capture_output=True, text=True, check=True).stdout
+    assert version.strip() == f"multimodal-stream {__version__}"
+
+
+def test_the_defaults_are_those_of_the_stream() -> None:
+    options = parser().parse_args(["tour"])
+    assert (options.sync_interval, options.late, options.speed, options.slow_images) == (3, "placeholder", 1.0, 0.0)
+
+
+def test_a_tour_is_served_until_interrupted() -> None:
+    with server() as (url, process):
+        with urllib.request.urlopen(url, timeout=20) as page:
+            html = page.read().decode()
+        assert "<product-tour" in html
+        with urllib.request.urlopen(url + "tour/player/product-tour.js", timeout=20) as player:
+            assert player.status == 200
+        with urllib.request.urlopen(url + "api/shop", timeout=20) as facts:
+            assert len(json.load(facts)["products"]) == 8
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_a_shops_own_catalogue_is_toured_and_its_bad_rows_are_told(tmp_path: Path) -> None:
+    (tmp_path / "shop.csv").write_text("id,title,image,price,description\na,Halo Kettle,,10,It boils.\nb,,x.jpg,,\n")
+    with server("--catalog", str(tmp_path / "shop.csv")) as (url, process):
+        with urllib.request.urlopen(url + "api/shop", timeout=20) as facts:
+            shop = json.load(facts)
+        assert shop["name"] == "shop"
+        assert [product["title"] for product in shop["products"]] == ["Halo Kettle"]
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert "line 3" in errors
+
+
+def test_a_further_recording_gets_a_number(tmp_path: Path) -> None:
+    class Stream:
+        plan: dict[int, object] = {}  # noqa: RUF012 - a stand-in without cues
+
+    recordings = Recordings(tmp_path / "tour.jsonl")
+    for line in ({"vantage": "painted"}, {"vantage": "arrived"}):
+        recordings.begin(Stream())(line)  # type: ignore[arg-type]
+    assert json.loads((tmp_path / "tour.jsonl").read_text()) == {"vantage": "painted"}
+    assert json.loads((tmp_path / "tour.jsonl.2").read_text()) == {"vantage": "arrived"}
+
+
+@pytest.mark.parametrize("name", ["aligner", "stream", "player-size"])
+def test_a_benchmark_prints_one_object(name: str) -> None:
+    done = subprocess.run(command("bench", name, "--json", "--quick"), capture_output=True, text=True, check=False)
+    result = json.loads(done.stdout)
+    assert {"bench", "machine", "versions", "ours", "peers", "figures", "ok"} <= result.keys()
+    assert result["bench"] == name
+    assert all({"what", "value", "unit", "limit", "better", "ok"} == figure.keys() for figure in result["figures"])
+    assert done.returncode == (0 if result["ok"] else 1)
+
+
+def test_an_unknown_benchmark_is_refused_with_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "nothing"])
+    assert stop.value.code == 2
+    assert "aligner" in capsys.readouterr().err

@@ -1,0 +1,61 @@
+"""The README says what is true: its examples run and print what it shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block(language: str, containing: str) -> str:
+    found = [b for b in re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL) if containing in b]
+    assert len(found) == 1, f"README has {len(found)} blocks of {language!r} with {containing!r}"
+    return found[0]
+
+
+def stripped(line: str) -> str:
+    """A printed event without what differs from run to run: its time, and what follows a shortening."""
+    return re.sub(r"^\s*[\d.]+ s\s+", "", line).split("...")[0].rstrip()
+
+
+def test_the_ten_lines_print_what_the_readme_shows(tmp_path: Path) -> None:
+    script = block("python", "async for event in stream")
+    assert len([line for line in script.splitlines() if line.strip()]) <= 12
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    printed = [stripped(line) for line in done.stdout.splitlines()]
+    shown = [stripped(line) for line in block("", "reveal").splitlines()]
+    position = -1
+    for line in shown:
+        matching = [i for i, other in enumerate(printed) if i > position and other.startswith(line)]
+        assert matching, f"README shows {line!r}, which is not printed after line {position}:\n{done.stdout}"
+        position = matching[0]
+    assert printed[-1].startswith("end")
+    assert done.stderr == ""
+
+
+def test_the_promise_runs_as_a_test(tmp_path: Path) -> None:
+    (tmp_path / "test_promise.py").write_text(block("python", "def test_the_tour_never_drifts"), encoding="utf-8")
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(tmp_path)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+def test_every_link_leads_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target
+
+
+def test_commands_and_options_exist() -> None:
+    helps = ""
+    for words in (["--help"], ["tour", "--help"], ["bench", "--help"]):
+        helps += subprocess.run(
+            [sys.executable, "-m", "multimodal", *words], capture_output=True, text=True, check=True
+        ).stdout
+    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)):
+        assert option in helps, option
