@@ -79,14 +79,13 @@ class Camera:
     async def turn(self) -> None:
         """Start a new trace before the 450th screenshot (7.5 s at 60 per second), while no picture is due.
 
-        Right after a picture, since the next one is then furthest away; or in a long calm; or when it must be. The
-        gap grows with the trace (33 ms after 2 s, 100 ms after 4.5 s on a quiet machine), so rather often than late.
+        Right after a picture, since the next one is then furthest away; or in a long calm; or when it must be.
         """
         while not self.ending:
             await asyncio.sleep(_POLL)
             now = time.monotonic()
             age, calm = now - self._started, now - self._changed
-            if (age > 1.5 and 0.1 < calm < 0.16) or (age > 3.0 and calm > 1.0) or age > 6.5:
+            if (age > 4.5 and (0.1 < calm < 0.16 or calm > 1.0)) or age > 6.5:
                 await self._finish()
                 await self.start()
 
