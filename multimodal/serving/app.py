@@ -215,12 +215,13 @@ async def _player(request: Request) -> Response:
     return Response(data, 200, {**headers, "X-Content-Type-Options": "nosniff"}, media_type)
 
 
-def _problem(request: Request, error: Exception) -> Response:
+# These are async because Starlette runs plain functions in a worker thread, which then stays.
+async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
     return JSONResponse(error.body(), error.status, error.headers)
 
 
-def _http_problem(request: Request, error: Exception) -> Response:
+async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
     hint = "POST an offer to whep/{tour}, DELETE whep/{tour}/{id}, GET player/product-tour.js"
@@ -228,7 +229,7 @@ def _http_problem(request: Request, error: Exception) -> Response:
     return JSONResponse(body, error.status_code, dict(error.headers or {}))
 
 
-def _fault(request: Request, error: Exception) -> Response:
+async def _fault(request: Request, error: Exception) -> Response:
     # Starlette raises it again for the server's log; the browser learns only that it was not its fault.
     fault = _server_fault()
     return JSONResponse(fault.body(), fault.status)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import os
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -23,6 +20,7 @@ from multimodal.transport.viewer import Viewer
 from multimodal.transport.webrtc import WebRTCLink, host_addresses, strip_candidates
 from tests.support import run
 from tests.transport.events import picture
+from tests.transport.leaks import nothing_left
 
 WORDS = [f"w{number} " for number in range(40)]
 
@@ -37,29 +35,6 @@ async def connect(**settings: Any) -> tuple[WebRTCLink, WebRTCLink]:
 def make_stream(sizes: tuple[int, ...] = (30_000,) * 5, gap: float = 0.02) -> MultiModalStream:
     pictures = [picture(f"p{i}", size) for i, size in enumerate(sizes)]
     return MultiModalStream(ScriptTextPipe(WORDS, gap=gap), ScriptImagePipe(pictures))
-
-
-@asynccontextmanager
-async def nothing_left() -> AsyncIterator[None]:
-    """Tasks, threads and sockets are, soon after, what they were before."""
-    before = remains()
-    yield
-    for _ in range(100):
-        gc.collect()
-        if remains() == before:
-            return
-        await asyncio.sleep(0.05)
-    assert remains() == before, asyncio.all_tasks()
-
-
-def remains() -> tuple[int, int, int]:
-    sockets = 0
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            sockets += os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
-        except FileNotFoundError:
-            continue
-    return len(asyncio.all_tasks()), threading.active_count(), sockets
 
 
 def clean(scenario: Callable[[], Awaitable[None]]) -> None:

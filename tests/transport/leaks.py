@@ -1,0 +1,56 @@
+"""Nothing may be left: tasks, threads and sockets are counted before and after."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+WORKERS = 4
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for something that no event tells of.
+
+    Raises:
+        TimeoutError: it did not come true in time.
+    """
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for belongs to others, who set no event
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def nothing_left() -> AsyncIterator[None]:
+    """Tasks, threads and sockets are, soon after, what they were before."""
+    await _start_workers()
+    before = _remains()
+    yield
+    try:
+        await until(lambda: _remains() == before, 5.0)
+    except TimeoutError:
+        assert _remains() == before, (asyncio.all_tasks(), threading.enumerate())
+
+
+async def _start_workers() -> None:
+    # The loop's own worker threads are started at need and live as long as it does: start all before counting.
+    loop = asyncio.get_running_loop()
+    pool = ThreadPoolExecutor(WORKERS)
+    loop.set_default_executor(pool)
+    barrier = threading.Barrier(WORKERS)
+    await asyncio.gather(*(loop.run_in_executor(pool, barrier.wait) for _ in range(WORKERS)))
+
+
+def _remains() -> tuple[int, int, int]:
+    gc.collect()
+    sockets = 0
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            sockets += os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
+        except FileNotFoundError:
+            continue
+    return len(asyncio.all_tasks()), threading.active_count(), sockets
