@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "avif": AvifImagePlugin.AvifImageFile,
 }
 
+_PNG_METADATA = {"exif", "Raw profile type exif", "XML:com.adobe.xmp", "xmp"}
 _ORIENTATION_TAG = 0x0112
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -137,6 +139,9 @@ def _open(path: Path, settings: ImageSettings) -> tuple[Any, str, bytes]:
         image = _DECODERS[kind](io.BytesIO(data), str(path))
     except Exception as error:  # decoders raise whatever they like on a broken header
         raise broken(path, kind, data, error) from error
+    if kind == "png" and not _PNG_METADATA & image.info.keys():
+        # Asked for its EXIF, the decoder would decode the whole picture to see what follows: 2 s at 50 megapixels.
+        image.info["exif"] = b"Exif\0\0" + _late_exif(data)
     width, height = image.size
     if width * height > settings.max_pixels:
         raise PictureRefused(
@@ -145,6 +150,17 @@ def _open(path: Path, settings: ImageSettings) -> tuple[Any, str, bytes]:
             f"{settings.max_pixels / 1e6:g}; scale it down",
         )
     return image, kind, data
+
+
+def _late_exif(data: bytes) -> bytes:
+    """The eXIf chunk of a PNG wherever it stands (some programs write it behind the pixels)."""
+    place = 8
+    while place + 8 <= len(data):
+        size, kind = struct.unpack_from(">I4s", data, place)
+        if kind == b"eXIf":
+            return data[place + 8 : place + 8 + size]
+        place += size + 12
+    return b""
 
 
 def _orientation(image: Any) -> int:

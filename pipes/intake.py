@@ -68,7 +68,7 @@ class ImageSettings(msgspec.Struct, frozen=True):
     max_px: int = 1280
     quality: int = 80
     max_pixels: int = 50_000_000
-    max_bytes: int = 32 * 1024 * 1024
+    max_bytes: int = 64 * 1024 * 1024
     preview_px: int = 16
 
     def __post_init__(self) -> None:

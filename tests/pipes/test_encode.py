@@ -176,6 +176,21 @@ def test_all_eight_orientations_are_set_upright(orientation: int, kind: str, tmp
     assert 0x0112 not in Image.open(io.BytesIO(encoded.data)).getexif()
 
 
+def test_a_png_may_say_it_behind_its_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    data = data_of(Image.new("RGB", (3600, 2400), RED), "PNG", exif=exif)
+    start = data.index(b"eXIf") - 4
+    chunk = data[start : start + 12 + int.from_bytes(data[start : start + 4], "big")]
+    end = data.index(b"IEND") - 4
+    path = write(tmp_path / "a.png", data[:start] + data[start + len(chunk) : end] + chunk + data[end:])
+    encoded = encode_picture(path, SETTINGS)
+    assert (encoded.width_px, encoded.height_px) == (853, 1280)
+    # Nothing of a big PNG is decoded for a look.
+    monkeypatch.delattr("PIL.ImageFile.ImageFile.load")
+    assert look_at_picture(path, SETTINGS).height_px == 1280
+
+
 def test_broken_exif_costs_nothing_but_itself(tmp_path: Path) -> None:
     data = data_of(quarters(), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xffgarbage")
     assert encode_picture(write(tmp_path / "a.jpg", data), SETTINGS).width_px == 96
