@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from multimodal.browser import launch, open_page
+from multimodal.browser import open_page
 from multimodal.events import Reveal
 from multimodal.glass import VIEWPORT, Glass, watch
 
-FAULTS = ("", "split", "late", "early", "never", "undecoded")
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+FAULTS = ("split", "late", "early", "never", "undecoded")
 
 PAGE = """<!doctype html><meta charset=utf-8>
 <style>body{margin:0;font:18px/1.4 sans-serif;background:#fff;color:#111}</style>
@@ -46,7 +49,7 @@ async function draw(key, width) {
 }
 const say = (tok) => {
   const span = document.createElement('span');
-  span.className = 'word'; span.dataset.tok = tok; span.setAttribute('elementtiming', 'w' + tok);
+  span.className = 'word'; span.dataset.tok = tok;
   span.textContent = ['kettle', 'quietly', 'pours', 'walnut', 'over'][tok % 5] + ' ';
   words.append(span);
   words.scrollTop = words.scrollHeight;
@@ -61,7 +64,7 @@ async function play({pairs, fault, pause, between}) {
   let seq = 0;
   for (let i = 0; i < pairs; i++) {
     const img = new Image();
-    img.setAttribute('part', 'picture'); img.dataset.key = 'p' + i; img.setAttribute('elementtiming', 'p' + i);
+    img.setAttribute('part', 'picture'); img.dataset.key = 'p' + i;
     if (big) img.decoding = 'async';
     img.src = urls[i];
     if (!big) await img.decode();
@@ -93,13 +96,13 @@ def reveals(count: int) -> list[Reveal]:
 
 
 async def film(
-    pairs: int, fault: str = "", *, pause_ms: int = 120, between_ms: int = 50
+    browser: Browser, pairs: int, fault: str = "", *, viewport: dict[str, int] = VIEWPORT
 ) -> tuple[Glass, list[dict[str, Any]]]:
     """Play `pairs` pictures with one fault (or none) and film it; returns what was filmed and the page's own log."""
-    async with launch() as browser, open_page(browser, viewport=VIEWPORT) as page:
+    async with open_page(browser, viewport=viewport) as page:
         await page.set_content(PAGE)
         async with watch(page) as glass:
-            options = {"pairs": pairs, "fault": fault, "pause": pause_ms, "between": between_ms}
+            options = {"pairs": pairs, "fault": fault, "pause": 120, "between": 50}
             await page.evaluate("options => play(options)", options)
         log: list[dict[str, Any]] = await page.evaluate("() => tour.log")
     return glass, log
