@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from multimodal.events import CueMissed, Reveal
 from multimodal.sync.faults import Fault
 from multimodal.sync.log import SyncLog
-from multimodal.sync.words import Names, sentence_around
+from multimodal.sync.words import Mentions, Names, sentence_around
 
 __all__ = ["product_faults"]
 
@@ -24,11 +24,12 @@ def product_faults(
         words: compare with the product names in the text.
     """
     names = Names(log.start.products if log.start else ())
+    mentions = names.find(log.text)
     reveals = log.of(Reveal)
     for reveal in reveals:
         wrong = _unlike_the_plan(log, reveal) or _unlike_its_picture(log, reveal)
         if not wrong and words:
-            wrong = _unlike_the_words(log, reveal, names)
+            wrong = _unlike_the_words(log, reveal, names.titles, mentions)
         if wrong:
             yield _fault(reveal, *wrong)
     for number, key in expected.items():
@@ -62,23 +63,22 @@ def _unlike_its_picture(log: SyncLog, reveal: Reveal) -> tuple[str, str] | None:
     return None
 
 
-def _unlike_the_words(log: SyncLog, reveal: Reveal, names: Names) -> tuple[str, str] | None:
+def _unlike_the_words(
+    log: SyncLog, reveal: Reveal, titles: Mapping[str, str], mentions: Mentions
+) -> tuple[str, str] | None:
     """The name right before the anchor decides; else, for a product that no plan names, those of the sentence."""
-    if reveal.product not in names.titles:
+    if reveal.product not in titles:
         return None
     char = log.char_at(reveal.anchor)
-    named = names.at(log.text, char)
+    named = mentions.at(char)
     planned = log.plan.get(reveal.cue) if log.plan else None
     if not named and not (planned and planned.product == reveal.product):
-        named = names.within(log.text, *sentence_around(log.text, char))
+        named = mentions.within(*sentence_around(log.text, char))
     if not named or reveal.product in named:
         return None
-    about = " or ".join(sorted(names.titles[product] for product in named))
-    title = names.titles[reveal.product]
-    return (
-        f"wrong product: {reveal.key!r} ({title}) was shown with words about {about}",
-        "the words name another product",
-    )
+    about = " or ".join(sorted(titles[product] for product in named))
+    verdict = f"wrong product: {reveal.key!r} ({titles[reveal.product]}) was shown with words about {about}"
+    return verdict, "the words name another product"
 
 
 def _unexpected(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -49,8 +49,9 @@ PRESETS: Mapping[str, Limits] = {
 def pair_faults(log: SyncLog, limits: Limits, label: str) -> Iterator[Fault]:
     """One fault at most for each reveal: its place first, then its time. A hold's length is not lateness here."""
     found = pairs(log)
+    marks = sorted(log.marks)
     for pair in found:
-        fault = _place_fault(log, pair, limits, label) or _time_fault(log, pair, limits, label)
+        fault = _place_fault(log, pair, limits, label, marks) or _time_fault(log, pair, limits, label)
         if fault is None and limits.max_swap_ms is not None and pair.reveal.preview:
             fault = _swap_fault(log, pair, limits.max_swap_ms)
         if fault is not None:
@@ -69,7 +70,7 @@ def pair_faults(log: SyncLog, limits: Limits, label: str) -> Iterator[Fault]:
             yield _fault(pair, verdict, "client", "words and picture were painted in different frames")
 
 
-def _place_fault(log: SyncLog, pair: Pair, limits: Limits, label: str) -> Fault | None:
+def _place_fault(log: SyncLog, pair: Pair, limits: Limits, label: str, marks: Sequence[int]) -> Fault | None:
     reveal, key = pair.reveal, repr(pair.reveal.key)
     planned = log.plan.get(reveal.cue) if log.plan else None
     if planned is not None and planned.anchor != reveal.anchor:
@@ -92,7 +93,7 @@ def _place_fault(log: SyncLog, pair: Pair, limits: Limits, label: str) -> Fault 
         return _fault(pair, verdict, "queue", f"the log has no mark {reveal.mark}")
     if reveal.declared_late:
         return None  # outside R2's bound: the application tied it to words that were already out
-    bound = _bound(log, reveal, limits)
+    bound = _bound(log, reveal, limits, marks)
     if reveal.mark > bound:
         verdict = f"{key} came late: {_off(log, pair, pair.token_drift, reveal.anchor)}"
         limit = f"limit: {tokens(bound - reveal.anchor)}, preset {label}"
@@ -100,9 +101,8 @@ def _place_fault(log: SyncLog, pair: Pair, limits: Limits, label: str) -> Fault 
     return None
 
 
-def _bound(log: SyncLog, reveal: Reveal, limits: Limits) -> int:
+def _bound(log: SyncLog, reveal: Reveal, limits: Limits, marks: Sequence[int]) -> int:
     """The last boundary that the limits allow."""
-    marks = sorted(log.marks)
     interval = log.start.sync_interval if log.start else 1
 
     def mark_from(boundary: int) -> int:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 import msgspec
 
 from multimodal.events import ProductBrief
 
-__all__ = ["Mention", "Names", "sentence_around", "sentence_end"]
+__all__ = ["Mention", "Mentions", "Names", "sentence_around", "sentence_end"]
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"')\]”’»]*(?=\s|$)|[。！？]+[”’」』]*")
 _GAP = re.compile(r"[^\w.!?…。！？]*")
 """What may stand between a name and the boundary behind it: spaces, commas, quotes; no sentence end."""
+
+SENTENCE_CHARS = 1000
+"""A sentence is looked for no further back, so that a long narration costs no more than a short one."""
 
 
 class Mention(msgspec.Struct, frozen=True):
@@ -42,22 +46,37 @@ class Names:
         longest_first = sorted(self._ids, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(_whole, longest_first)), re.IGNORECASE) if longest_first else None
 
-    def mentions(self, text: str) -> list[Mention]:
-        """Every mention, in order, none overlapping another."""
+    def find(self, text: str) -> Mentions:
+        """Every mention in a text, in order, none overlapping another."""
         found = self._pattern.finditer(text) if self._pattern else ()
-        return [Mention(hit.start(), hit.end(), frozenset(self._ids.get(_folded(hit[0]), ()))) for hit in found]
+        ids = [Mention(hit.start(), hit.end(), frozenset(self._ids.get(_folded(hit[0]), ()))) for hit in found]
+        return Mentions(text, ids)
 
-    def at(self, text: str, char: int) -> frozenset[str]:
+
+class Mentions:
+    """The product names of one text.
+
+    Args:
+        text: the text.
+        items: its mentions, in order.
+    """
+
+    def __init__(self, text: str, items: list[Mention]) -> None:
+        self.items = items
+        self._text = text
+        self._starts, self._ends = [mention.start for mention in items], [mention.end for mention in items]
+
+    def at(self, char: int) -> frozenset[str]:
         """The products whose name ends at a place, but for spaces and commas; empty = no name ends there."""
-        for mention in reversed(self.mentions(text)):
-            if mention.end <= char and _GAP.fullmatch(text, mention.end, char):
-                return mention.ids
+        place = bisect_right(self._ends, char)
+        if place and _GAP.fullmatch(self._text, self._ends[place - 1], char):
+            return self.items[place - 1].ids
         return frozenset()
 
-    def within(self, text: str, start: int, end: int) -> frozenset[str]:
+    def within(self, start: int, end: int) -> frozenset[str]:
         """The products named between two places."""
-        inside = (mention.ids for mention in self.mentions(text) if mention.start >= start and mention.end <= end)
-        return frozenset().union(*inside)
+        inside = self.items[bisect_left(self._starts, start) : bisect_right(self._ends, end)]
+        return frozenset().union(*(mention.ids for mention in inside))
 
 
 def sentence_end(text: str, char: int) -> int:
@@ -68,8 +87,8 @@ def sentence_end(text: str, char: int) -> int:
 
 def sentence_around(text: str, char: int) -> tuple[int, int]:
     """The sentence that holds a place; between two sentences, or at the end of one, both of them."""
-    starts = [0, *(hit.end() for hit in _SENTENCE_END.finditer(text)), len(text)]
-    before = [start for start in starts if start <= char]
+    first = max(0, char - SENTENCE_CHARS)
+    before = [first, *(hit.end() for hit in _SENTENCE_END.finditer(text, first, char))]
     start = before[-1]
     if len(before) > 1 and not text[start:char].strip():
         start = before[-2]

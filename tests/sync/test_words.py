@@ -20,7 +20,7 @@ NAMES = Names(
 
 
 def named(text: str) -> list[tuple[str, set[str]]]:
-    return [(text[hit.start : hit.end], set(hit.ids)) for hit in NAMES.mentions(text)]
+    return [(text[hit.start : hit.end], set(hit.ids)) for hit in NAMES.find(text).items]
 
 
 @pytest.mark.parametrize(
@@ -42,24 +42,24 @@ def test_mentions(text: str, found: list[tuple[str, set[str]]]) -> None:
 
 def test_the_name_that_ends_at_a_place() -> None:
     text = "Here is the Halo Kettle, quiet. It boils."
-    assert NAMES.at(text, text.index(",")) == {"kettle"}
-    assert NAMES.at(text, text.index("quiet")) == {"kettle"}
-    assert NAMES.at(text, text.index(" quiet") + 4) == frozenset()
-    assert NAMES.at(text, text.index("It")) == frozenset()
+    assert NAMES.find(text).at(text.index(",")) == {"kettle"}
+    assert NAMES.find(text).at(text.index("quiet")) == {"kettle"}
+    assert NAMES.find(text).at(text.index(" quiet") + 4) == frozenset()
+    assert NAMES.find(text).at(text.index("It")) == frozenset()
     done = "This is the Halo Kettle. It boils."
     # A sentence's end between name and place: the next words may be about something else.
-    assert NAMES.at(done, done.index("It")) == frozenset()
+    assert NAMES.find(done).at(done.index("It")) == frozenset()
 
 
 def test_names_within_a_stretch() -> None:
     text = "The Moss Mug beside the Halo Kettle."
-    assert NAMES.within(text, 0, len(text)) == {"mug", "kettle"}
-    assert NAMES.within(text, 0, 20) == {"mug"}
-    assert NAMES.within(text, 6, 20) == frozenset()
+    assert NAMES.find(text).within(0, len(text)) == {"mug", "kettle"}
+    assert NAMES.find(text).within(0, 20) == {"mug"}
+    assert NAMES.find(text).within(6, 20) == frozenset()
 
 
 def test_without_products_nothing_is_named() -> None:
-    assert Names(()).mentions("the Halo Kettle") == []
+    assert Names(()).find("the Halo Kettle").items == []
 
 
 @pytest.mark.parametrize(
