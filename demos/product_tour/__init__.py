@@ -26,6 +26,7 @@ _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob: data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
+_SIGNS = {"EUR": "€", "GBP": "£", "USD": "$", "JPY": "¥", "": ""}
 _POSTER_TYPES = ((b"\xff\xd8", "image/jpeg"), (b"\x89PNG", "image/png"), (b"RIFF", "image/webp"))
 
 
@@ -66,7 +67,7 @@ def render(
 
 
 def _item(product: Product) -> str:
-    price = "" if product.price is None else f"{product.currency} {product.price}".strip()
+    price = "" if product.price is None else f"{_SIGNS.get(product.currency, product.currency + ' ')}{product.price}"
     text = f"<p>{escape(product.description)}</p>" if product.description else ""
     return (
         f'      <li data-product="{escape(product.id)}"><div class="line"><h3>{escape(product.title)}</h3>'

@@ -84,11 +84,11 @@ const decoded = async (src) => {
 class Road {
   heard = now(); over = false; greeted = false; seq = -1; bytes = 0;
   #url; #token; #on; #pc; #events; #beat; #held = []; #resource; #pings = 0;
-  #ackedBytes = 0; #ackedAt = 0; #ackTimer = 0;
+  #ackedBytes = 0; #ackedAt = 0; #ackTimer = 0; #farewell = 0;
 
   /**
    * @param {string} url @param {string | null} token @param {RTCIceServer[]} iceServers
-   * @param {{arrived(event), bundle(events), part(key, offset, total, payload), bye(), fail(code, status?)}} on
+   * @param {{arrived(event), bundle(events), part(key, offset, total, payload), fail(code, status?)}} on
    */
   constructor(url, token, iceServers, on) {
     this.#url = url;
@@ -101,7 +101,7 @@ class Road {
     events.onopen = () => this.#hello();
     events.onmessage = ({ data }) => this.#message(data);
     images.onmessage = ({ data }) => this.#part(data);
-    events.onclose = () => this.fail('lost');
+    events.onclose = () => this.#dropped();
     pc.onconnectionstatechange = () => pc.connectionState === 'failed' && this.fail(this.greeted ? 'lost' : 'ice');
     this.#beat = setInterval(() => {
       if (now() - this.heard > SILENCE_MS) this.fail(this.greeted ? 'lost' : 'ice');
@@ -163,7 +163,7 @@ class Road {
     }
     const { type, id, t_ms } = message ?? {};
     if (type === 'ping') this.send({ type: 'pong', id, t_ms, at_ms: now() });
-    if (type === 'bye') this.#on.bye();
+    if (type === 'bye') this.#dropped();
     if (type !== 'bundle') return;
     if (message.v !== VERSION) return this.fail('version');
     for (const event of message.events) {
@@ -207,16 +207,28 @@ class Road {
 
   fail(code, status) {
     if (this.over) return;
-    this.close(code);
+    this.close();
     this.#on.fail(code, status);
   }
 
-  close(reason = 'closed') {
+  /** The server has ended the session itself: there is nothing left to delete. */
+  #dropped() {
+    this.#resource = null;
+    this.fail('lost');
+  }
+
+  /** Says goodbye, after everything said before, and lets the server close; if it does not, we do. */
+  leave() {
+    this.send({ type: 'bye', reason: 'end' });
+    this.#farewell = setTimeout(() => this.close(), 1000);
+  }
+
+  close() {
     if (this.over) return;
-    this.send({ type: 'bye', reason });
     this.over = true;
     clearInterval(this.#beat);
     clearTimeout(this.#ackTimer);
+    clearTimeout(this.#farewell);
     this.#pc.close();
     this.#delete();
   }
@@ -288,10 +300,10 @@ class Picture {
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
 :host{display:block;container-type:inline-size;color-scheme:light dark;
---bg:var(--tour-bg,transparent);--fg:var(--tour-fg,light-dark(#23201c,#f1ede6));
---muted:var(--tour-muted,light-dark(#6b645b,#a79f93));--line:var(--tour-line,light-dark(#e3ddd3,#37332d));
---accent:var(--tour-accent,light-dark(#23201c,#f1ede6));--on:var(--tour-on-accent,light-dark(#fff,#181613));
-background:var(--bg);color:var(--fg);font:16px/1.5 var(--tour-font,system-ui,sans-serif)}
+--_bg:var(--tour-bg,transparent);--_fg:var(--tour-fg,light-dark(#23201c,#f1ede6));
+--_muted:var(--tour-muted,light-dark(#6b645b,#a79f93));--_line:var(--tour-line,light-dark(#e3ddd3,#37332d));
+--_accent:var(--tour-accent,light-dark(#23201c,#f1ede6));--_on:var(--tour-on-accent,light-dark(#fff,#181613));
+background:var(--_bg);color:var(--_fg);font:16px/1.5 var(--tour-font,system-ui,sans-serif)}
 :host([hidden]){display:none}
 :host([theme=light]){color-scheme:light}
 :host([theme=dark]){color-scheme:dark}
@@ -303,47 +315,51 @@ border-radius:var(--tour-radius,14px);background:var(--tour-stage,light-dark(#ef
 .poster{flex-direction:column}
 .poster::slotted(*){position:absolute;inset:0;width:100%;height:100%;object-fit:cover;margin:0}
 .slot{overflow:hidden;aspect-ratio:var(--r);width:min((100cqw - 2px*(var(--n) - 1))/var(--n),100cqh*var(--r))}
-.slot img{display:block;width:100%;height:100%;object-fit:cover;color:var(--muted)}
+.slot img{display:block;width:100%;height:100%;object-fit:cover;color:var(--_muted)}
 .slot img:not([src]){padding:12%}
 .slot img[data-preview][src]{filter:blur(1em);transform:scale(1.12)}
-.caption{min-height:3.25em;overflow:hidden}
-.caption div{display:flex;gap:1em;justify-content:space-between;align-items:baseline}
+.caption{display:flex;gap:2em;height:2.25em;margin:0}
+.caption div{flex:1;min-width:0;display:flex;gap:1em;justify-content:space-between;align-items:baseline}
 .title{font:500 1.25em/1.3 var(--tour-display,inherit);color:inherit;text-decoration:none;
 overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 a.title:hover{text-decoration:underline}
-.price{color:var(--muted);font-variant-numeric:tabular-nums;white-space:nowrap}
+.price{color:var(--_muted);font-variant-numeric:tabular-nums;white-space:nowrap}
 .side{display:flex;flex-direction:column;gap:16px;min-width:0}
-.text{height:var(--tour-text-height,11.5em);overflow:auto;overscroll-behavior:contain;
+.text{height:var(--tour-text-height,9em);overflow:auto;overscroll-behavior:contain;
+padding-top:.4em;mask-image:linear-gradient(#0000,#000 .6em);
 font:1.1875em/1.6 var(--tour-text-font,Georgia,serif)}
 .text p{margin:0 0 .8em}
-.text p:not(:last-child){color:var(--muted)}
+.text p:not(:last-child){color:var(--_muted)}
 .g{white-space:nowrap}
 .word{display:inline-block;white-space:normal;max-width:100%;overflow-wrap:anywhere}
 .word:empty{display:inline}
-.controls{display:flex;flex-wrap:wrap;align-items:center;gap:10px;min-height:44px}
-.message{flex:1 1 8em;color:var(--muted);font-size:.875em}
-button{font:inherit;color:inherit;background:none;border:1px solid var(--line);border-radius:99px;padding:0 1.1em;
+.controls{display:flex;align-items:center;gap:10px;min-height:44px}
+.message{flex:1;color:var(--_muted);font-size:.875em;line-height:1.35}
+button{font:inherit;color:inherit;background:none;border:1px solid var(--_line);border-radius:99px;padding:0 1.1em;
 min-height:44px;cursor:pointer;touch-action:manipulation}
 button:hover{border-color:currentColor}
-:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-.play,.start{display:inline-flex;align-items:center;gap:.6em;background:var(--accent);color:var(--on);
+:focus-visible{outline:2px solid var(--_accent);outline-offset:2px}
+.play,.start{display:inline-flex;align-items:center;gap:.6em;background:var(--_accent);color:var(--_on);
 border-color:transparent;font-weight:600}
 .play::before,.start::before{content:"";width:.8em;height:.9em;background:currentColor;
 clip-path:polygon(0 0,100% 50%,0 100%)}
 [data-state=playing] .play::before{clip-path:polygon(0 0,35% 0,35% 100%,65% 100%,65% 0,100% 0,100% 100%,0 100%)}
+.play{min-width:8.5em}
 .start{position:absolute;inset:auto auto 1.25em 1.25em;min-height:52px;padding:0 1.5em}
-.tour:not([data-state=idle]) :is(.start,.poster,.intro),[data-state=idle] .restart{display:none}
+.tour:not([data-state=idle]) :is(.start,.poster,.intro){display:none}
+[data-state=idle] .controls{visibility:hidden}
+.tour:not([data-state=playing],[data-state=paused]) .restart{display:none}
 .strip{display:flex;gap:8px;height:60px;padding:2px;overflow:auto hidden;scrollbar-width:none}
 .thumb{flex:0 0 56px;height:56px;min-height:0;padding:0;overflow:hidden;border-radius:8px;
 background:var(--tour-stage,light-dark(#efeae1,#23211e)) center/cover}
-.thumb[aria-current]{border:2px solid var(--accent)}
+.thumb[aria-current]{border:2px solid var(--_accent)}
 .thumb canvas{display:block;width:100%;height:100%;object-fit:cover}
 .live{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);user-select:none}
 @container (min-width:720px){
 .tour{grid-template-columns:minmax(0,min(54cqw,var(--tour-stage-max,66svh)*var(--tour-ratio,1))) minmax(0,1fr);
 column-gap:clamp(28px,4cqw,64px)}
 .text{flex:1 1 0;height:auto;min-height:8em;font-size:1.375em}
-.stage,.side{grid-row:1}.strip{order:1}}
+.stage,.side{grid-row:1}.strip{grid-column:2}}
 @media (forced-colors:active){.play::before,.start::before{background:ButtonText}}
 `);
 
@@ -359,12 +375,12 @@ export class ProductTour extends HTMLElement {
   stats = this.#freshStats();
   #state = 'idle'; #road = null; #attached = null; #raf = 0; #frame = 0; #queue = []; #unfinished = 0;
   /** @type {Map<string, Picture>} */ #pictures = new Map();
-  #products = new Map(); #interval = 1; #shown = []; #mark = -1; #lastWord = null; #closing = 0;
+  #products = new Map(); #interval = 1; #shown = []; #mark = -1; #lastWord = null;
   #paragraph = null; #group = null; #space = ''; #tail = ''; #unsaid = ''; #failure = null;
 
   #pictureBox = h('div', { class: 'pictures' });
   #start = h('button', { class: 'start', part: 'button start', type: 'button' });
-  #caption = h('figcaption', { class: 'caption', part: 'caption' });
+  #caption = h('div', { class: 'caption', part: 'caption' });
   #text = h('div', { class: 'text', part: 'text', tabindex: '0', role: 'region' });
   #play = h('button', { class: 'play', part: 'button play', type: 'button' });
   #restart = h('button', { class: 'restart', part: 'button restart', type: 'button' });
@@ -374,9 +390,10 @@ export class ProductTour extends HTMLElement {
   #words = h('div', {});
   #tour = h('section', { class: 'tour', part: 'tour' },
     h('div', { class: 'stage', part: 'stage' }, h('slot', { name: 'poster', class: 'poster' }), this.#pictureBox, this.#start),
+    this.#caption,
     h('div', { class: 'side', part: 'side' }, this.#text,
       h('div', { class: 'controls', part: 'controls' }, this.#play, this.#restart, this.#message)),
-    this.#caption, this.#strip, this.#live);
+    this.#strip, this.#live);
 
   constructor() {
     super();
@@ -384,7 +401,10 @@ export class ProductTour extends HTMLElement {
     root.adoptedStyleSheets = [sheet];
     root.append(this.#tour);
     this.#text.append(h('slot', { class: 'intro' }), this.#words);
-    this.#start.onclick = () => this.play();
+    this.#start.onclick = () => {
+      this.play();
+      this.#play.focus(); // the button that was pressed has gone
+    };
     this.#play.onclick = () => this.#state === 'playing' ? this.pause() : this.play();
     this.#restart.onclick = () => this.restart();
   }
@@ -450,7 +470,6 @@ export class ProductTour extends HTMLElement {
         this.#schedule();
       },
       part: (...part) => this.#part(road, ...part),
-      bye: () => this.#state === 'ended' ? this.#hangUp() : road.fail('lost'),
       fail: (code, status) => this.#fail(code, status),
     });
     this.#road = road;
@@ -461,7 +480,6 @@ export class ProductTour extends HTMLElement {
   }
 
   #hangUp() {
-    clearTimeout(this.#closing);
     this.#road?.close();
     cancelAnimationFrame(this.#raf);
     this.#raf = 0;
@@ -489,7 +507,6 @@ export class ProductTour extends HTMLElement {
     this.#tour.dataset.state = state;
     const names = { playing: 'pause', paused: 'resume', ended: 'again', error: 'retry' };
     this.#play.textContent = labels[names[state] ?? 'play'];
-    this.#play.disabled = state === 'connecting';
     this.#message.textContent = state === 'connecting' ? labels.connecting : message;
     this.#start.textContent = labels.start;
     this.#restart.textContent = labels.restart;
@@ -604,7 +621,7 @@ export class ProductTour extends HTMLElement {
     if (seq === undefined) return; // only a picture of our own decoding: nothing of the server's to confirm
     this.#road.send({ type: 'painted', seq, t_ms: t, frame: frame.id, visible });
     this.#record({ vantage: 'painted', t_ms: t, frame: frame.id, seq, visible, reveals: frame.reveals });
-    if (this.#state === 'ended') this.#finish();
+    if (this.#state === 'ended') this.#road.leave();
   }
 
   #show(event, frame) {
@@ -632,17 +649,13 @@ export class ProductTour extends HTMLElement {
         this.#failure = event;
         return this.#emit('error', { code: event.code, message: event.message });
       case 'end':
+        this.#breathe();
         this.#say('', true);
         if (event.reason === 'error') this.#set('error', labels.stream);
         else this.#set('ended');
         if (event.reason === 'error' && !this.#failure) this.#emit('error', { code: 'stream', message: labels.stream });
         return this.#emit('end', { reason: event.reason, unused: event.unused, stats: this.stats });
     }
-  }
-
-  #finish() {
-    // The last receipt is still in the channel's buffer: give it a moment before the connection goes.
-    this.#closing = setTimeout(() => this.#hangUp(), 1000);
   }
 
   #reveal({ cue, key, product, anchor, mark, preview, declared_late: late }, frame) {
@@ -719,13 +732,11 @@ export class ProductTour extends HTMLElement {
     pieces.forEach((piece, i) => {
       if (!piece) return;
       if (i % 2) {
-        this.#flow().append(piece);
         this.#space += piece;
         this.#group = null;
         return;
       }
-      if (/\n\s*\n/.test(this.#space)) this.#paragraph = null;
-      this.#space = '';
+      this.#breathe();
       if (--left === 0) tok = last; // of a run the last box is sure; those before it are counted from the front
       if (!this.#group || WIDE.test(piece[0]) || (WIDE.test(this.#tail) && !CLOSING.test(piece))) {
         this.#flow().append(this.#group = h('span', { class: 'g' }));
@@ -734,6 +745,13 @@ export class ProductTour extends HTMLElement {
       this.#tail = piece.at(-1);
       if (tok < last) tok++;
     });
+  }
+
+  /** Writes the white space before the next word: alone at a line's end it would be moved, which counts as a shift. */
+  #breathe() {
+    if (this.#space) this.#flow().append(this.#space);
+    if (/\n\s*\n/.test(this.#space)) this.#paragraph = null;
+    this.#space = '';
   }
 
   #flow() {

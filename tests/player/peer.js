@@ -69,9 +69,11 @@ window.peer = {
   send(parts) { for (const part of parts) this.now.images.send(part); },
   async give(key, options) {
     const picture = await this.picture(key, options);
-    this.bundle(this.event('asset', picture.asset));
+    const event = this.event('asset', picture.asset);
+    this.bundle(event);
     this.send(this.parts(picture));
     await until(() => this.of('ready').some((message) => message.key === key));
+    await until(() => this.of('painted').at(-1)?.seq >= event.seq);
     return picture;
   },
 };

@@ -134,6 +134,20 @@ def test_a_road_that_carries_nothing_is_given_up(opened: Opened) -> None:
     assert page.evaluate("peer.deletes.length") == 1
 
 
+def test_a_session_that_the_server_ended_is_not_deleted_again(playing: Opened) -> None:
+    page = playing()
+    result = page.evaluate(
+        """async () => {
+          peer.bundle(peer.event('end', {reason: 'complete', unused: []}));
+          await until(() => peer.of('bye').length);
+          peer.now.pc.close();
+          await new Promise((done) => setTimeout(done, 1300));
+          return {deletes: peer.deletes, state: tour.state};
+        }"""
+    )
+    assert result == {"deletes": [], "state": "ended"}
+
+
 def test_a_lost_connection_keeps_what_was_shown(playing: Opened) -> None:
     page = playing()
     result = page.evaluate(

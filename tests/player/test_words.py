@@ -40,6 +40,24 @@ def test_a_run_of_tokens_ends_in_its_last_token(playing: Opened) -> None:
     assert toks == [["one", 0], ["two", 1], ["three", 2], ["four", 2], ["five", 3], ["six", 6], ["seven", 7]]
 
 
+def test_white_space_at_the_end_is_kept_until_the_next_word_or_the_end(playing: Opened) -> None:
+    page = playing()
+    shown = page.evaluate(
+        """async () => {
+          const words = root.querySelector('[part=text] div'), shown = [];
+          const end = peer.event.bind(peer, 'end', {reason: 'complete', unused: []});
+          for (const make of [() => peer.text('one '), () => peer.text(' '), () => peer.text('two\\n'), end]) {
+            const event = make();
+            peer.bundle(event);
+            await until(() => peer.of('painted').at(-1).seq === event.seq);
+            shown.push(words.textContent);
+          }
+          return shown;
+        }"""
+    )
+    assert shown == ["one", "one", "one  two", "one  two\n"]
+
+
 def test_markup_is_shown_and_not_run(playing: Opened) -> None:
     page = playing()
     result = page.evaluate(

@@ -1,0 +1,92 @@
+/** Types of product-tour.js. Events of the stream are those of multimodal/events.py, in JSON. */
+
+export interface TourEvent {
+  kind: string;
+  v: number;
+  sid: string;
+  epoch: number;
+  seq: number;
+  pts_ms: number;
+  tok: number;
+  [field: string]: unknown;
+}
+
+export interface Arrived {
+  vantage: 'arrived';
+  /** performance.now() when the message came. */
+  t_ms: number;
+  seq: number;
+  event: TourEvent;
+}
+
+export interface Painted {
+  vantage: 'painted';
+  /** The animation frame's own time. */
+  t_ms: number;
+  frame: number;
+  /** The last event applied in the frame. */
+  seq: number;
+  /** false: the page was hidden, so that this proves nothing. */
+  visible: boolean;
+  reveals: { key: string; preview: boolean; decoded: boolean }[];
+}
+
+export interface TourStats {
+  reveals: number;
+  missed: number;
+  /** Reveals that stand on a regular mark after words, in a visible page. */
+  judged: number;
+  /** Those of them that were painted in the frame of the last words before their mark. */
+  sameFrame: number;
+  tokenDriftMax: number;
+  /** Signed, + = picture late. */
+  skewMs: { last: number; max: number };
+}
+
+export interface RevealDetail {
+  cue: number;
+  key: string;
+  product: string;
+  anchor: number;
+  mark: number;
+  preview: boolean;
+  tokenDrift: number;
+  skewMs: number;
+  sameFrame: boolean;
+}
+
+export interface ErrorDetail {
+  /** not_found, denied, busy, server, network, ice, lost, version, stream, or the stream's own code. */
+  code: string;
+  message: string;
+  /** The HTTP status, where there was one. */
+  status?: number;
+}
+
+export type TourState = 'idle' | 'connecting' | 'playing' | 'paused' | 'ended' | 'error';
+
+/** Every word that the player itself shows; change them before a tour starts. */
+export const labels: Record<string, string>;
+
+export class ProductTour extends HTMLElement {
+  readonly state: TourState;
+  readonly log: (Arrived | Painted)[];
+  readonly stats: TourStats;
+  /** STUN and TURN servers; none unless set. */
+  iceServers: RTCIceServer[];
+  play(): void;
+  pause(): void;
+  restart(): void;
+}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    'product-tour': ProductTour;
+  }
+  interface HTMLElementEventMap {
+    'tour-start': CustomEvent<TourEvent>;
+    'tour-reveal': CustomEvent<RevealDetail>;
+    'tour-end': CustomEvent<{ reason: string; unused: string[]; stats: TourStats }>;
+    'tour-error': CustomEvent<ErrorDetail>;
+  }
+}
