@@ -29,6 +29,8 @@ GAP = 0.15
 """Seconds between two words: 400 words a minute, a brisk reader's pace."""
 BREATH = 0.35
 """Seconds added after the end of a sentence."""
+POSTER_LIMIT_BYTES = 500_000
+"""The poster is sent as it lies on disk: a photograph from the camera would be megabytes."""
 TOLD_WORDS = 28
 """Words of a description that a tour told from a catalogue takes, in whole sentences where it can."""
 
@@ -128,8 +130,17 @@ def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None) -
             await tours.state.sessions.aclose()
 
     products = _shown(tour)
-    page = build_routes(tour.name, tour.tagline, language=tour.language, products=products)
+    page = build_routes(tour.name, tour.tagline, language=tour.language, products=products, poster=_poster(tour))
     return Starlette(routes=[Mount("/tour", tours), *page], lifespan=lifespan)
+
+
+def _poster(tour: Tour) -> bytes:
+    """The file of the tour's first picture, which stands on the stage before it starts; empty if too large to send."""
+    files_by_key = {picture.key: picture.path for picture in tour.catalog.pictures}
+    path = next((files_by_key.get(cue.key) for cue in tour.plan.cues), None)
+    if path is None or not path.is_file() or path.stat().st_size > POSTER_LIMIT_BYTES:
+        return b""
+    return path.read_bytes()
 
 
 def _shown(tour: Tour) -> Sequence[Product]:
