@@ -1,5 +1,4 @@
-"""What a text pipe and an image pipe owe, in numbered sentences. No base class to inherit: anything that
-fits, works.
+"""What a text pipe and an image pipe owe, in numbered sentences. No base class to inherit: anything that fits, works.
 
 Text pipe
     T1. It is an async iterator of `Token` or `str`; one item is one token, empty text included.

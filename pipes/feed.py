@@ -164,9 +164,11 @@ def _text(value: Any) -> str:
 def _table_rows(path: Path, text: str, mapping: Mapping[str, str]) -> Iterator[FeedRow]:
     lines = list(io.StringIO(text, newline=""))
     header = next(line for line in lines if line.strip())
-    delimiter = max(",;\t", key=lambda mark: len(next(csv.reader([header], delimiter=mark))))
+    delimiter = max(",;\t", key=re.sub(r'"[^"]*"', "", header).count)
     records = (record for record in _records(lines, delimiter) if record[1] is None or any(record[1]))
-    columns = next(records)[1] or []
+    columns = next(records, (0, None))[1]
+    if columns is None:
+        raise UsageError(f"the catalogue {path} begins with no row of column names")
     places = _places(path, columns, mapping)
     for line, cells in records:
         if cells is None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import Describes, HasKeys, HasProducts, Wants
@@ -251,6 +253,7 @@ def test_without_a_folder_of_pictures_the_catalogues_own_is_used(shop: Path) -> 
     ("text", "options", "complaint"),
     [
         ("", {}, "is empty"),
+        ('"id,title,image\n', {}, "begins with no row of column names"),
         ("id,price\n1,2\n", {}, "no column for the title.*id, price.*--map title=COLUMN"),
         ("id,title\n1,2\n", {}, "no column for the image"),
         ("id,title,image\n", {}, "no product in the catalogue"),
@@ -386,3 +389,26 @@ def test_a_real_shops_pictures_are_prepared() -> None:
             assert assets[key].placeholder == picture.placeholder
 
     run(scenario())
+
+
+CELLS = st.sampled_from(
+    ["", "id", "kettle", "Kettle", "kettle.jpg", '"', '""', ",", ";", "\t", "|", "\n", "\r\n", "\0", "é", "1,5"]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(CELLS, max_size=60).map("".join) | st.text())
+def test_no_text_makes_the_catalogue_fall_over(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    folder = tmp_path_factory.getbasetemp() / "fuzz"
+    folder.mkdir(exist_ok=True)
+    path = folder / "products.csv"
+    for head in ("id,title,image\nlamp,Lamp,lamp.jpg\n", ""):
+        path.write_bytes((head + text).encode("utf-8", "surrogatepass"))
+        try:
+            catalog = load_catalog(path)
+        except UsageError:
+            continue
+        assert len({product.id for product in catalog.products}) == len(catalog.products) > 0
+        assert len({picture.key for picture in catalog.pictures}) == len(catalog.pictures)
+        if head:
+            assert catalog.products[0].title == "Lamp"

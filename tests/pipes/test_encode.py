@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageDraw
 
 from multimodal.errors import PipeError, UsageError
@@ -348,3 +351,25 @@ def test_an_animation_shows_its_first_frame(tmp_path: Path) -> None:
     frames = [Image.new("RGB", (40, 30), color) for color in (RED, BLUE)]
     path = write(tmp_path / "a.gif", frames[0], "GIF", save_all=True, append_images=frames[1:])
     assert near(pixel(decoded(encode_picture(path, SETTINGS).data), 0.5, 0.5), RED)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    kind=st.sampled_from(FORMATS),
+    cut=st.integers(0, 2000),
+    changes=st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255)), max_size=8),
+)
+def test_no_bytes_make_it_fall_over(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, cut: int, changes: list[tuple[int, int]]
+) -> None:
+    data = bytearray(data_of(quarters(40, 30), kind))
+    for place, value in changes:
+        data[place % len(data)] = value
+    path = write(tmp_path_factory.getbasetemp() / "fuzz-picture", bytes(data[: len(data) - cut]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a decoder may mutter about what it skips
+        for work in (look_at_picture, encode_picture):
+            try:
+                work(path, ImageSettings(max_pixels=1_000_000))
+            except PictureRefused as refusal:
+                assert refusal.reason  # noqa: PT017 - a refusal is as good as a picture here
