@@ -24,6 +24,7 @@ CHROMIUM_ARGS = (
     "--disable-component-update",
     "--disable-sync",
     "--allow-loopback-in-peer-connection",  # a machine without a network has no other candidate
+    "--use-fake-ui-for-media-stream",  # and without this leave to see addresses, mDNS hides that one, for ever
 )
 """What a headless Chromium needs on a plain Debian, as root, with nothing but loopback."""
 
