@@ -12,6 +12,7 @@ from .mesh import Array, Model, Surface, ball, block, curve, lathe, ring, rounde
 from .textures import bake, clay, glaze, mix, noise, smooth, weave, wood
 
 OAK = wood((0.62, 0.43, 0.25), (0.33, 0.19, 0.09), rings=8.0)
+OAK_BAR = wood((0.62, 0.43, 0.25), (0.33, 0.19, 0.09), rings=8.0, axis="x")
 OAK_SEAT = wood((0.62, 0.43, 0.25), (0.33, 0.19, 0.09), rings=13.0, axis="x", shift=1.1)
 
 
@@ -32,20 +33,20 @@ def _linen(colour: tuple[float, float, float], around: float, up: float, glow: f
         return mix((0.60, 0.27, 0.095), (0.84, 0.46, 0.20), height) * through[..., None]
 
     def material(surface: Surface) -> dict[str, Any]:
-        pixels = bake(surface, cloth, (1024, 3072))
+        pixels = bake(surface, cloth, (840, 2520))
         bump = {"type": "bumpmap", "arbitrary": image(pixels[..., :1]), "scale": 0.02}
         return bump | {
             "bsdf": {"type": "twosided", "bsdf": {"type": "diffuse", "reflectance": image(pixels)}}
         }
 
     def emission(surface: Surface) -> dict[str, Any]:
-        return {"type": "area", "radiance": image(bake(surface, shine, (1024, 3072)) * glow)}
+        return {"type": "area", "radiance": image(bake(surface, shine, (840, 2520)) * glow)}
 
     return material, emission
 
 
 def lamp() -> Model:
-    terracotta = patterned(clay((0.52, 0.205, 0.115)), 0.62, 0.3)
+    terracotta = patterned(clay((0.52, 0.205, 0.115)), 0.62, 0.3, size=(512, 768))
     base = rounded(
         [
             (0.0001, 0.0, 0),
@@ -109,9 +110,8 @@ def stool() -> Model:
         ],
         16,
     )
-    top = lathe(seat, patterned(OAK_SEAT, 0.42, 0.45, relief=0.012, size=(1400, 2048)), 200, 400)
-    parts: Model = [top]
-    grain = patterned(OAK, 0.42, 0.45)
+    parts: Model = [lathe(seat, patterned(OAK_SEAT, 0.42, 0.45, 0.0, 0.012, (1200, 1600)), 200, 400)]
+    grain = patterned(OAK, 0.42, 0.45, size=(900, 200))
     for k in range(3):
         a = np.radians(90 + 120 * k + 16)
         out = np.array([np.cos(a), np.sin(a), 0.0])
@@ -158,7 +158,7 @@ def vase(stems: bool = True) -> Model:
         ],
         18,
     )
-    parts: Model = [lathe(line, glazed(pooled, 0.09, (1024, 2048)), 880, 420, twisted)]
+    parts: Model = [lathe(line, glazed(pooled, 0.07, (768, 1760)), 880, 420, twisted)]
     if not stems:
         return parts
     rng = np.random.default_rng(9)
@@ -230,7 +230,7 @@ def clock() -> Model:
     ink, accent = plain((0.03, 0.045, 0.06), 0.35), plain((0.62, 0.16, 0.07), 0.4)
     parts: Model = [
         lathe(case, metal(BRASS, 0.2), rings=320),
-        lathe(face, patterned(dial, 0.5, 0.4, size=(2400, 4096))),
+        lathe(face, patterned(dial, 0.5, 0.4, size=(1200, 4096))),
         lathe(rounded([(0.045, 0.03, 0), (0.045, 0.115, 0.01), (1e-4, 0.12, 0)]), metal(BRASS, 0.15)),
     ]
 
@@ -244,6 +244,6 @@ def clock() -> Model:
         hand(212.0, 0.66, 0.012, 0.102, accent, 0.2),
     ]
     stood = [part.turned(84, "x").moved(0, 0, 1.08) for part in parts]
-    # The cradle is a half-round bar with the case let into it.
-    oak = patterned(wood((0.62, 0.43, 0.25), (0.33, 0.19, 0.09), rings=8.0, axis="x"), 0.42, 0.45)
+    # The cradle is a bar of oak with the case let into it.
+    oak = patterned(OAK_BAR, 0.42, 0.45, size=(512, 1024))
     return [*stood, block((1.25, 0.62, 0.26), 0.05, oak).moved(0, 0, 0.13)]

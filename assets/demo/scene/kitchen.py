@@ -20,7 +20,7 @@ def _arc(radius: float, start: float, stop: float, centre: tuple[float, float], 
 
 
 def kettle() -> Model:
-    enamel = glazed(glaze((0.060, 0.150, 0.118), (0.045, 0.12, 0.095), depth=0.05), roughness=0.07)
+    enamel = glazed(glaze((0.060, 0.150, 0.118), (0.045, 0.12, 0.095), depth=0.05), 0.04, (96, 96))
     body = rounded(
         [
             (0.0001, 0.03, 0),
@@ -49,7 +49,7 @@ def kettle() -> Model:
     grip = sweep(
         _arc(0.80, 28, 152, (0.0, 1.26)),
         [0.070, 0.088, 0.094, 0.088, 0.070],
-        patterned(ASH, 0.38),
+        patterned(ASH, 0.38, size=(900, 240)),
         segments=64,
     )
     parts = [
@@ -78,7 +78,7 @@ def kettle() -> Model:
                     (1e-4, 1.60, 0),
                 ]
             ),
-            patterned(ASH_KNOB, 0.38),
+            patterned(ASH_KNOB, 0.38, size=(256, 512)),
         ),
     ]
     for side in (-1, 1):
@@ -121,7 +121,7 @@ def mill(crank: float = 35.0) -> Model:
         ],
         30,
     )
-    grain = patterned(WALNUT, 0.34, 0.5, coat=0.25)
+    grain = patterned(WALNUT, 0.34, 0.5, coat=0.25, size=(800, 1200))
     knob = curve(
         [
             (0.12, 1.99),

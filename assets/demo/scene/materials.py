@@ -96,4 +96,3 @@ def glazed(solid: Solid, roughness: float = 0.06, size: tuple[int, int] = (1024,
 
 
 BRASS: Colour = (0.80, 0.56, 0.25)
-STEEL: Colour = (0.62, 0.61, 0.60)

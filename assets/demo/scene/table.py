@@ -35,7 +35,7 @@ def mug(coffee: float = 1.12) -> Model:
         glaze((0.74, 0.67, 0.55), (0.50, 0.33, 0.19), rim=(1.44, 1.56)), (0.13, 0.065, 0.035), 0.5, 9.0
     )
     coat = dipped(cream, clay((0.44, 0.27, 0.17)), 0.34, 0.03)
-    whole = glazed(coat, 0.06, (1400, 2048))
+    whole = glazed(coat, 0.06, (1200, 1600))
     radius, height = 0.72, 1.54
     ear = curve(
         [
@@ -65,7 +65,7 @@ def mug(coffee: float = 1.12) -> Model:
         lathe(_cup(radius, height, 0.075, 0.5), whole, rings=420),
         handle,
         # The profile runs inwards so that its normal looks up.
-        lathe(drink, glazed(crema, 0.03)),
+        lathe(drink, glazed(crema, 0.03, (400, 600))),
     ]
 
 
@@ -87,7 +87,7 @@ def _lemon() -> Surface:
         ],
         16,
     )
-    peel = glazed(lambda p: mix((0.76, 0.50, 0.03), (0.70, 0.53, 0.07), noise(p, 3.0, 74)), 0.22)
+    peel = glazed(lambda p: mix((0.76, 0.50, 0.03), (0.70, 0.53, 0.07), noise(p, 3.0, 74)), 0.22, (128, 128))
     whole = lathe(skin, peel, 240, 300)
     pores = (
         1
