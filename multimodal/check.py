@@ -180,7 +180,7 @@ def _judge(log: SyncLog, glass: Glass, seen: Sequence[dict[str, Any]], path: Pat
     start = log.start
     assert start is not None
     not_allowed = [e for e in log.of(CueMissed) if not (e.reason == "late" and policy(log, e.cue) == "skip")]
-    result = {
+    result: dict[str, Any] = {
         "products": len(start.products),
         "reveals_expected": drift.reveals_expected,
         "reveals_shown": drift.reveals_shown,

@@ -104,7 +104,8 @@ class Aligner:
             raise UsageError(f"late={late!r} is unknown; use one of {', '.join(LATE_POLICIES)}")
         if not (max_hold >= 0 and swap_wait >= 0):
             raise UsageError(f"max_hold={max_hold} and swap_wait={swap_wait} must be 0 or more seconds")
-        self._interval, self._late, self._max_hold = sync_interval, late, max_hold
+        self._late: LatePolicy = late
+        self._interval, self._max_hold = sync_interval, max_hold
         self._swap_wait, self._high_water = swap_wait, high_water
         self._start = (sync_interval, tuple(products), tuple(formats), token_unit, late)
         self._sid = sid

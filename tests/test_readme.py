@@ -12,7 +12,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def block(language: str, containing: str) -> str:
-    found = [b for b in re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL) if containing in b]
+    blocks: list[str] = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    found = [text for text in blocks if containing in text]
     assert len(found) == 1, f"README has {len(found)} blocks of {language!r} with {containing!r}"
     return found[0]
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from multimodal.bench.real_catalogue import MAPPING, real_catalogue
 from multimodal.errors import UsageError
 from multimodal.pipes.base import Describes, HasKeys, HasProducts, Wants
 from multimodal.pipes.catalog import Catalog, CatalogImagePipe, RowProblem, load_catalog
@@ -18,7 +19,6 @@ from multimodal.pipes.images import ImageStore
 from multimodal.values import EncodedImage, ImageFailure
 from tests.pipes.pictures import got, quarters, write
 from tests.support import run
-from tests.support_catalogue import MAPPING, real_catalogue
 
 
 @pytest.fixture

