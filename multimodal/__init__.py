@@ -53,7 +53,28 @@ _HOMES = {
     "samples": "pipes.samples",
 }
 
-__all__ = sorted([*_HOMES, "__version__"])
+__all__ = [
+    "Asset",
+    "CatalogImagePipe",
+    "Cue",
+    "DriftError",
+    "EncodedImage",
+    "FolderImagePipe",
+    "ImageFailure",
+    "MultiModalError",
+    "MultiModalStream",
+    "PipeError",
+    "Product",
+    "RemoteProtocolError",
+    "ScriptTextPipe",
+    "SyncError",
+    "Token",
+    "TransportError",
+    "UsageError",
+    "__version__",
+    "asgi",
+    "samples",
+]
 
 
 def __getattr__(name: str) -> Any:

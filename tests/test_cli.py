@@ -131,7 +131,7 @@ def test_a_further_recording_gets_a_number(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "tour.jsonl.2").read_text()) == {"vantage": "arrived"}
 
 
-@pytest.mark.parametrize("name", ["aligner", "stream", "player-size"])
+@pytest.mark.parametrize("name", ["aligner", "import-time", "player-size", "stream"])
 def test_a_benchmark_prints_one_object(name: str) -> None:
     done = subprocess.run(command("bench", name, "--json", "--quick"), capture_output=True, text=True, check=False)
     result = json.loads(done.stdout)
