@@ -219,6 +219,7 @@ class Road {
 
   /** Says goodbye, after everything said before, and lets the server close; if it does not, we do. */
   leave() {
+    this.#on.fail = () => {}; // all has been shown: how the road closes is of no interest
     this.send({ type: 'bye', reason: 'end' });
     this.#farewell = setTimeout(() => this.close(), 1000);
   }
@@ -248,6 +249,7 @@ class Picture {
   /** @type {{total: number, data: Uint8Array, ranges: number[][]} | null} */ parts = null;
   settled = false; want = false; slot = h('div', { class: 'slot', part: 'slot' });
   /** @type {HTMLElement | null} */ thumb = null;
+  /** @type {HTMLCanvasElement | null} */ copy = null;
 
   /** @param {string} key */
   constructor(key) {
@@ -280,20 +282,20 @@ class Picture {
     const shown = { part: 'picture', alt: this.alt, 'data-key': this.key, elementtiming: this.key };
     for (const name in shown) image.setAttribute(name, shown[name]);
     image.toggleAttribute('data-preview', image !== this.image);
+    if (image === this.image && this.copy) this.thumb?.replaceChildren(this.copy);
     image.toggleAttribute('data-current', true);
     this.slot.style.setProperty('--r', `${this.width_px / this.height_px || 1}`);
     this.slot.replaceChildren(image);
-    this.draw();
   }
 
-  /** A small copy for the strip: drawn once, so that no picture is decoded at a second size in a reveal's frame. */
-  draw() {
-    if (!this.thumb || this.thumb.firstChild || !this.image) return;
-    const canvas = document.createElement('canvas');
+  /** @param {HTMLImageElement} image */
+  settle(image) {
+    this.image = image;
+    // A small copy for the strip, made ahead: no picture is scaled a second time in the frame of a reveal.
+    const canvas = this.copy = document.createElement('canvas');
     canvas.height = 112;
-    canvas.width = Math.round(112 * (this.image.naturalWidth / this.image.naturalHeight || 1));
-    canvas.getContext('2d')?.drawImage(this.image, 0, 0, canvas.width, canvas.height);
-    this.thumb.append(canvas);
+    canvas.width = Math.round(112 * image.naturalWidth / image.naturalHeight) || 112;
+    canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height);
   }
 }
 
@@ -317,7 +319,7 @@ border-radius:var(--tour-radius,14px);background:var(--tour-stage,light-dark(#ef
 .slot{overflow:hidden;aspect-ratio:var(--r);width:min((100cqw - 2px*(var(--n) - 1))/var(--n),100cqh*var(--r))}
 .slot img{display:block;width:100%;height:100%;object-fit:cover;color:var(--_muted)}
 .slot img:not([src]){padding:12%}
-.slot img[data-preview][src]{filter:blur(1em);transform:scale(1.12)}
+.slot img[data-preview][src]{filter:blur(1em);transform:scale(1.2)}
 .caption{display:flex;gap:2em;height:2.25em;margin:0}
 .caption div{flex:1;min-width:0;display:flex;gap:1em;justify-content:space-between;align-items:baseline}
 .title{font:500 1.25em/1.3 var(--tour-display,inherit);color:inherit;text-decoration:none;
@@ -518,7 +520,6 @@ export class ProductTour extends HTMLElement {
   #fail(code, status) {
     const message = labels[code];
     this.#drain();
-    if (this.#state === 'ended') return; // the end has been shown: how the road closes is of no interest
     this.#set('error', message);
     this.#emit('error', { code, message, status });
   }
@@ -576,7 +577,7 @@ export class ProductTour extends HTMLElement {
         }
         src = URL.createObjectURL(new Blob([parts.data], { type: variant.media_type }));
       }
-      if (!reason) picture.image = await decoded(src);
+      if (!reason) picture.settle(await decoded(src));
     } catch {
       reason = 'undecodable';
     }
@@ -584,7 +585,6 @@ export class ProductTour extends HTMLElement {
     this.#forget(picture);
     if (road.over) return;
     road.send({ type: 'ready', key, ok: !reason, reason });
-    picture.draw();
     if (picture.image && picture.want) {
       this.#queue.push([{ kind: 'swap', key, ok: true }]);
       this.#schedule();
@@ -606,7 +606,7 @@ export class ProductTour extends HTMLElement {
 
   #apply(t, visible) {
     this.#raf = 0;
-    const frame = { t, visible, id: ++this.#frame, reveals: [] };
+    const frame = { t, visible, id: ++this.#frame, reveals: [], ended: false };
     const follow = this.#text.scrollHeight - this.#text.scrollTop - this.#text.clientHeight < 40;
     const events = this.#queue.splice(0).flat();
     for (const event of events) {
@@ -621,7 +621,7 @@ export class ProductTour extends HTMLElement {
     if (seq === undefined) return; // only a picture of our own decoding: nothing of the server's to confirm
     this.#road.send({ type: 'painted', seq, t_ms: t, frame: frame.id, visible });
     this.#record({ vantage: 'painted', t_ms: t, frame: frame.id, seq, visible, reveals: frame.reveals });
-    if (this.#state === 'ended') this.#road.leave();
+    if (frame.ended) this.#road.leave();
   }
 
   #show(event, frame) {
@@ -649,6 +649,7 @@ export class ProductTour extends HTMLElement {
         this.#failure = event;
         return this.#emit('error', { code: event.code, message: event.message });
       case 'end':
+        frame.ended = true;
         this.#breathe();
         this.#say('', true);
         if (event.reason === 'error') this.#set('error', labels.stream);

@@ -114,10 +114,11 @@ def test_a_preview_stands_until_its_swap(playing: Opened) -> None:
           peer.send(peer.parts(picture));
           await until(() => peer.of('ready').length);
           await frames2();
-          const unswapped = at();
+          const unswapped = at(), early = root.querySelectorAll('[part=thumb] canvas').length;
           peer.bundle(peer.event('swap', {cue: 0, key: 'a', ok: true, reason: ''}));
           await until(() => !image().hasAttribute('data-preview'));
-          return {first, unswapped, last: at(), receipt, still: box === place()};
+          return {first, unswapped, last: at(), receipt, still: box === place(), early,
+                  thumbs: root.querySelectorAll('[part=thumb] canvas').length};
         }"""
     )
     preview = {"src": "data:image", "preview": True, "alt": "a picture of a", "current": True, "blur": True}
@@ -126,6 +127,7 @@ def test_a_preview_stands_until_its_swap(playing: Opened) -> None:
     assert result["receipt"] == [{"key": "a", "preview": True, "decoded": True}]
     assert result["last"] == {**preview, "src": "blob:http:", "preview": False, "blur": False}
     assert result["still"]
+    assert (result["early"], result["thumbs"]) == (0, 1)
 
 
 def test_a_reveal_whose_bytes_are_late_shows_the_picture_by_itself(playing: Opened) -> None:

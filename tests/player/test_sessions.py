@@ -172,7 +172,9 @@ def test_a_stream_that_fails_says_so(playing: Opened) -> None:
           }
           peer.bundle(peer.text('Half a sen'), peer.event('error', {code: 'text_pipe', message: 'it broke'}),
                       peer.event('end', {reason: 'error', unused: []}));
-          await until(() => heard.length === 2);
+          await until(() => heard.length === 2 && peer.of('bye').length);
+          peer.now.pc.close();
+          await new Promise((done) => setTimeout(done, 100));
           return {heard, state: tour.state, message: root.querySelector('[part=message]').textContent};
         }"""
     )
