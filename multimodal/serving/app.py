@@ -7,6 +7,7 @@ GET    /player/{file}      the player
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib.resources
 import logging
@@ -37,12 +38,15 @@ from multimodal.stream import MultiModalStream
 from multimodal.transport.session import Limits, ViewerSession
 from multimodal.transport.webrtc import IceServer, WebRTCLink
 
-__all__ = ["MAX_SESSIONS", "MakeStream", "Recorder", "asgi"]
+__all__ = ["MAX_SESSIONS", "OFFER_WAIT", "MakeStream", "Recorder", "asgi"]
 
 log = logging.getLogger(__name__)
 
 MAX_SESSIONS = 64
 """One core carries about 170 viewers beside other load; half of that and less leaves room for what makes the text."""
+
+OFFER_WAIT = 10.0
+"""Seconds in which an offer's body must arrive."""
 
 MakeStream = Callable[[str], MultiModalStream | Awaitable[MultiModalStream]]
 """Gives the stream of a tour, by the tour's name."""
@@ -194,10 +198,15 @@ class _Signalling:
 async def _body(request: Request) -> bytes:
     """The body, or just more of it than is allowed: a large one is refused, not read."""
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > OFFER_LIMIT_BYTES:
-            break
+    try:
+        async with asyncio.timeout(OFFER_WAIT):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > OFFER_LIMIT_BYTES:
+                    break
+    except TimeoutError:
+        message = f"the offer did not arrive within {OFFER_WAIT:g} s"
+        raise Problem(408, "offer_timeout", message, "send it in one piece") from None
     return body
 
 

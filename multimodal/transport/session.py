@@ -109,21 +109,13 @@ class ViewerSession:
         """
         try:
             await self._serve()
-        except _Over as over:
-            self.reason = over.reason
-            if over.farewell:
-                await self._farewell(over.reason)
-        except ChannelClosedOK as closed:
-            self.reason = str(closed)
-        except MultiModalError as error:
-            self.reason = str(error)
-            log.info("session over: %s", error)
-            await self._farewell(self.reason)
+        except (_Over, MultiModalError) as over:
+            await self._part(over)
         finally:
             try:
-                await self.stream.aclose()
-            finally:
                 await self.link.aclose()
+            finally:
+                await self.stream.aclose()
         return self.reason
 
     async def _serve(self) -> None:
@@ -140,7 +132,12 @@ class ViewerSession:
                     group.create_task(self._emit())
                     group.create_task(self._watch())
             except BaseExceptionGroup as errors:
-                raise _first(errors) from None
+                over = _first(errors)
+                await self._part(over)
+                raise over from None
+            finally:
+                # Before the stream, whose pipes may take their time to stop: the viewer learns at once.
+                await self.link.aclose()
 
     async def _hello(self) -> wire.Hello:
         try:
@@ -304,11 +301,19 @@ class ViewerSession:
         elif now - self._drained_at > self._limits.linger:
             raise _Over(f"complete, and the viewer stayed for {self._limits.linger:g} s more", True)
 
-    async def _farewell(self, reason: str) -> None:
+    async def _part(self, over: BaseException) -> None:
+        """Note why it is over, once, and tell the viewer where it is still there to hear it."""
+        if self.reason:
+            return
+        self.reason = str(over)
         self.scheduler.stop()
+        log.info("session over: %s", over)
+        if isinstance(over, ChannelClosedOK | ChannelClosedError) or (isinstance(over, _Over) and not over.farewell):
+            return
+        # Short, whatever the reason quotes; and what a fault of ours says is for our log alone.
+        told = self.reason[:200] if isinstance(over, _Over | MultiModalError) else "the server failed"
         with suppress(TransportError, TimeoutError):
-            # A bye is short, whatever the reason quotes.
-            self.link.send_event(wire.encode(wire.Bye(reason[:200])))
+            self.link.send_event(wire.encode(wire.Bye(told)))
             async with asyncio.timeout(_FAREWELL):
                 while True:
                     await self.link.receive()

@@ -209,6 +209,21 @@ def test_wrong_requests_get_json_and_leave_nothing() -> None:
     check(scenario)
 
 
+def test_an_offer_that_never_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multimodal.serving.app.OFFER_WAIT", 0.2)
+
+    async def scenario(served: Served) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(b"POST /tour/whep/demo HTTP/1.1\r\nHost: x\r\nContent-Type: application/sdp\r\n")
+        writer.write(b"Content-Length: 500\r\n\r\nv=0")
+        async with asyncio.timeout(5):
+            assert b" 408 " in await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+
+    check(scenario)
+
+
 def test_options_and_the_preflight() -> None:
     async def scenario(served: Served) -> None:
         status, headers, _ = await served.request("OPTIONS", "/tour/whep/demo")

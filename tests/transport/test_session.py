@@ -451,7 +451,32 @@ def test_a_fault_in_a_recorder_is_not_hidden() -> None:
         session = ViewerSession(stage.stream, stage.server, on_record=broken)
         with pytest.raises(RuntimeError, match="disk full"):
             await session.run()
+        await raw.listen()
+        assert raw.heard[-1] == {"type": "bye", "reason": "the server failed"}
         assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    virtual(scenario())
+
+
+def test_a_pipe_that_is_slow_to_stop_does_not_keep_the_viewer() -> None:
+    async def scenario() -> None:
+        async def stubborn() -> AsyncIterator[Token]:
+            yield Token("word ")
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                await asyncio.sleep(7)
+
+        server, client = memory_link()
+        session = ViewerSession(MultiModalStream(stubborn(), ScriptImagePipe([])), server)
+        running = asyncio.ensure_future(session.run())
+        watching = asyncio.ensure_future(Viewer(client).watch())
+        await asyncio.sleep(2.0)
+        running.cancel()
+        assert (await watching).ended == "closed"
+        assert asyncio.get_running_loop().time() == pytest.approx(2.0, abs=0.1)
+        await asyncio.wait([running])
+        assert asyncio.get_running_loop().time() == pytest.approx(9.0, abs=0.1)
 
     virtual(scenario())
 
