@@ -24,6 +24,7 @@ BENCHES = {
     "player-size": "bytes of the browser's player, minified and compressed",
     "stream": "cost per token of a whole in-process stream",
     "tour": "the whole matrix of `tour --check`: catalogues, sync intervals, slow pictures",
+    "transport": "the road on loopback: set-up, and how long words wait while pictures flow",
 }
 PORT = 8765
 
