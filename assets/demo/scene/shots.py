@@ -33,7 +33,16 @@ OAT, SAGE, BLUSH, SKY, SAND, STONE = (
 SHOTS: list[Shot] = [
     Shot("halo-kettle-hero", "kettle", (0.33, 0, 1.0), 7.2, 14, 13, OAT, samples=16),
     Shot(
-        "halo-kettle-detail", "kettle", (1.0, 0, 0.92), 4.4, 34, 16, OAT, aperture=0.05, focus=(1.5, 0, 1.15)
+        "halo-kettle-detail",
+        "kettle",
+        (1.0, 0, 0.92),
+        4.4,
+        34,
+        16,
+        OAT,
+        aperture=0.05,
+        focus=(1.5, 0, 1.15),
+        samples=16,
     ),
     Shot("pebbledash-mug-hero", "mug", (0.2, 0, 0.74), 5.6, -18, 17, SAGE, samples=16),
     Shot(
@@ -60,7 +69,7 @@ SHOTS: list[Shot] = [
         aperture=0.04,
         focus=(0.2, -0.6, 1.5),
     ),
-    Shot("otterby-stool-hero", "stool", (0, 0, 0.93), 6.3, 10, 15, SKY),
+    Shot("otterby-stool-hero", "stool", (0, 0, 0.93), 6.3, 10, 15, SKY, samples=12),
     Shot(
         "otterby-stool-seat",
         "stool",
@@ -72,8 +81,8 @@ SHOTS: list[Shot] = [
         aperture=0.04,
         focus=(0, -0.3, 1.84),
     ),
-    Shot("brooklet-carafe-hero", "carafe", (0.16, 0, 1.04), 6.6, 0, 11, STONE, samples=24),
-    Shot("brooklet-carafe-poured", "carafe-poured", (0.17, 0, 0.92), 7.1, 8, 14, STONE, samples=24),
+    Shot("brooklet-carafe-hero", "carafe", (0.16, 0, 1.04), 6.6, 0, 11, STONE, samples=16),
+    Shot("brooklet-carafe-poured", "carafe-poured", (0.17, 0, 0.92), 7.1, 8, 14, STONE, samples=16),
     Shot("tidewater-vase-hero", "vase", (0, 0, 1.56), 8.6, 0, 9, SAND),
     Shot("tidewater-vase-flutes", "vase-empty", (0.05, 0, 1.12), 5.0, -20, 22, SAND, aperture=0.05),
     Shot("grindle-mill-hero", "mill", (0.1, 0, 1.1), 6.8, 6, 11, OAT),

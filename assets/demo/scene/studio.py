@@ -34,7 +34,7 @@ class Shot:
     aperture: float = 0.02
     focus: tuple[float, float, float] | None = None
     exposure: float = 1.0
-    samples: int = 12
+    samples: int = 8
     seed: int = 0
 
 
