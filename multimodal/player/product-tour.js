@@ -7,6 +7,10 @@
  *
  * Attributes: src (WHEP-style URL), token (Bearer), theme (light | dark; default: the reader's), autoplay.
  * Light DOM: slot "poster" (stands on the stage before the tour starts), default slot (stands where the words will).
+ * Parts: tour, stage, slot, picture, caption, title, price, side, text, word, controls, button (start, play, restart),
+ * message, strip, thumb.
+ * Custom properties, colours: --tour-bg, -fg, -muted, -line, -accent, -on-accent, -stage; type: --tour-font, -text-font,
+ * -display; sizes: --tour-radius, -ratio and -stage-max (the stage's shape and largest height), -text-height.
  */
 
 /** Every word that the player itself shows or says; a page may change them before it starts a tour. */
@@ -60,7 +64,7 @@ const h = (tag, attributes, ...children) => {
 
 /**
  * Decodes `src` into an image that can be painted in the very frame it is shown in. `decoding = sync` forbids the
- * browser to paint the frame without it. A hidden page never settles `decode()`: there, loaded has to do.
+ * browser to paint the frame without it. A hidden page has no frames for `decode()` to settle in: loaded has to do there.
  * @param {string} src
  */
 const decoded = async (src) => {
@@ -94,6 +98,14 @@ class Road {
     this.#url = url;
     this.#token = token;
     this.#on = on;
+    this.#beat = setInterval(() => {
+      if (now() - this.heard > SILENCE_MS) this.fail(this.greeted ? 'lost' : 'ice');
+      else if (this.greeted) this.send({ type: 'ping', id: this.#pings++, t_ms: now() });
+    }, 1000);
+    this.#open(iceServers);
+  }
+
+  #channels(iceServers) {
     const pc = this.#pc = new RTCPeerConnection({ iceServers });
     const events = this.#events = pc.createDataChannel('events', { negotiated: true, id: 0 });
     const images = pc.createDataChannel('images', { negotiated: true, id: 1, ordered: false });
@@ -103,19 +115,17 @@ class Road {
     images.onmessage = ({ data }) => this.#part(data);
     events.onclose = () => this.#dropped();
     pc.onconnectionstatechange = () => pc.connectionState === 'failed' && this.fail(this.greeted ? 'lost' : 'ice');
-    this.#beat = setInterval(() => {
-      if (now() - this.heard > SILENCE_MS) this.fail(this.greeted ? 'lost' : 'ice');
-      else if (this.greeted) this.send({ type: 'ping', id: this.#pings++, t_ms: now() });
-    }, 1000);
-    this.#open();
+    return pc;
   }
 
-  async #open() {
-    const pc = this.#pc;
-    let code = 'network';
+  async #open(iceServers) {
+    let code = 'ice';
     try {
+      const pc = this.#channels(iceServers);
+      code = 'network';
+      const url = new URL(this.#url, document.baseURI);
       await pc.setLocalDescription(); // an offer; posted at once: waiting for candidates costs 150 ms and gains nothing
-      const reply = await fetch(this.#url, {
+      const reply = await fetch(url, {
         method: 'POST', body: pc.localDescription.sdp, headers: this.#headers({ 'Content-Type': 'application/sdp' }),
         signal: AbortSignal.timeout(SILENCE_MS),
       });
@@ -125,7 +135,7 @@ class Road {
           ?? 'server', status);
       }
       code = 'server';
-      this.#resource = new URL(reply.headers.get('Location') ?? '', this.#url);
+      this.#resource = new URL(reply.headers.get('Location') ?? '', url);
       const sdp = await reply.text();
       if (this.over) return this.#delete();
       await pc.setRemoteDescription({ type: 'answer', sdp });
@@ -150,7 +160,7 @@ class Road {
 
   /** @param {object} message */
   send(message) {
-    if (this.#events.readyState === 'open') this.#events.send(JSON.stringify(message));
+    if (this.#events?.readyState === 'open') this.#events.send(JSON.stringify(message));
   }
 
   #message(data) {
@@ -230,7 +240,7 @@ class Road {
     clearInterval(this.#beat);
     clearTimeout(this.#ackTimer);
     clearTimeout(this.#farewell);
-    this.#pc.close();
+    this.#pc?.close();
     this.#delete();
   }
 
@@ -453,22 +463,22 @@ export class ProductTour extends HTMLElement {
     this.log = [];
     this.stats = this.#freshStats();
     this.#pictures = new Map();
-    this.#queue = this.#shown = [];
+    this.#queue = [];
+    this.#shown = [];
     this.#unfinished = this.#frame = 0;
     this.#mark = -1;
     this.#lastWord = this.#paragraph = this.#group = this.#failure = null;
     this.#space = this.#tail = this.#unsaid = '';
     for (const box of [this.#words, this.#pictureBox, this.#caption, this.#strip, this.#live]) box.replaceChildren();
     this.#set('connecting');
-    const url = new URL(this.getAttribute('src') ?? '', document.baseURI).href;
-    const road = new Road(url, this.getAttribute('token'), this.iceServers, {
+    const road = new Road(this.getAttribute('src') ?? '', this.getAttribute('token'), this.iceServers, {
       arrived: (event) => {
         this.#record({ vantage: 'arrived', t_ms: now(), seq: event.seq, event });
         if (event.kind === 'asset') this.#asset(road, event); // at once: decoding must not wait for a frame
       },
       bundle: (events) => {
         if (road.over) return;
-        this.#queue.push(events);
+        this.#queue.push(...events);
         this.#schedule();
       },
       part: (...part) => this.#part(road, ...part),
@@ -538,7 +548,10 @@ export class ProductTour extends HTMLElement {
     if (variants?.length) picture.variants = variants;
     if (placeholder?.startsWith('data:image/') && !picture.preview) {
       picture.placeholder = placeholder;
-      decoded(placeholder).then((image) => picture.preview = image, () => {});
+      decoded(placeholder).then((image) => {
+        picture.preview = image;
+        if (picture.slot.querySelector('img:not([src])')) picture.fill(true); // shown in the moment it was described
+      }, () => {});
     }
     this.#prepare(road, picture);
   }
@@ -582,11 +595,11 @@ export class ProductTour extends HTMLElement {
       reason = 'undecodable';
     }
     if (src !== variant.url) URL.revokeObjectURL(src); // the image holds what it has loaded
-    this.#forget(picture);
     if (road.over) return;
+    this.#forget(picture);
     road.send({ type: 'ready', key, ok: !reason, reason });
     if (picture.image && picture.want) {
-      this.#queue.push([{ kind: 'swap', key, ok: true }]);
+      this.#queue.push({ kind: 'swap', key, ok: true });
       this.#schedule();
     }
   }
@@ -608,7 +621,7 @@ export class ProductTour extends HTMLElement {
     this.#raf = 0;
     const frame = { t, visible, id: ++this.#frame, reveals: [], ended: false };
     const follow = this.#text.scrollHeight - this.#text.scrollTop - this.#text.clientHeight < 40;
-    const events = this.#queue.splice(0).flat();
+    const events = this.#queue.splice(0);
     for (const event of events) {
       try {
         this.#show(event, frame);

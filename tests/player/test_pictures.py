@@ -130,6 +130,36 @@ def test_a_preview_stands_until_its_swap(playing: Opened) -> None:
     assert (result["early"], result["thumbs"]) == (0, 1)
 
 
+def test_a_preview_that_is_described_and_revealed_at_once_still_shows(playing: Opened) -> None:
+    page = playing()
+    page.evaluate(
+        """async () => {
+          const tiny = document.createElement('canvas');
+          tiny.width = tiny.height = 16;
+          const picture = await peer.picture('a', {placeholder: tiny.toDataURL('image/webp')});
+          peer.bundle(peer.event('asset', {...picture.asset, variants: []}), peer.text('Look '), peer.mark(),
+                      peer.reveal('a', {preview: true}));
+          await until(() => root.querySelector('img[data-key=a][data-preview][data-current][src^="data:"]'));
+        }"""
+    )
+
+
+def test_a_preview_reveal_waits_for_its_swap_though_the_picture_is_here(playing: Opened) -> None:
+    page = playing()
+    result = page.evaluate(
+        """async () => {
+          await peer.give('a');
+          peer.bundle(peer.text('Look '), peer.mark(), peer.reveal('a', {preview: true}));
+          await until(() => root.querySelector('[data-current]'));
+          const before = root.querySelector('[data-key=a]').getAttribute('src');
+          peer.bundle(peer.event('swap', {cue: 0, key: 'a', ok: true, reason: ''}));
+          await until(() => root.querySelector('[data-key=a]').src.startsWith('blob:'));
+          return [before, tour.log.findLast((e) => e.reveals?.length).reveals];
+        }"""
+    )
+    assert result == [None, [{"key": "a", "preview": True, "decoded": False}]]
+
+
 def test_a_reveal_whose_bytes_are_late_shows_the_picture_by_itself(playing: Opened) -> None:
     page = playing()
     result = page.evaluate(

@@ -92,6 +92,8 @@ def test_the_end_is_reported_and_the_session_let_go(playing: Opened) -> None:
         ("peer.refuse = 503", "busy", "try again in a moment"),
         ("peer.refuse = 500", "server", "could not start"),
         ("peer.offline = true", "network", "could not be reached"),
+        ("tour.setAttribute('src', 'http://')", "network", "could not be reached"),
+        ("window.Real = RTCPeerConnection; RTCPeerConnection = undefined", "ice", "did not let the tour through"),
     ],
 )
 def test_a_failed_start_is_said_quietly_and_can_be_tried_again(
@@ -106,6 +108,8 @@ def test_a_failed_start_is_said_quietly_and_can_be_tried_again(
           tour.play();
           await until(() => detail);
           peer.refuse = peer.offline = 0;
+          tour.setAttribute('src', '/tour/whep/demo');
+          window.RTCPeerConnection = window.Real ?? RTCPeerConnection;
           return detail;
         }""",
         set_up,
