@@ -11,10 +11,20 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-__all__ = ["OFFER_LIMIT_BYTES", "SDP_TYPE", "Problem", "check_content_type", "check_offer", "session_path"]
+__all__ = [
+    "CANDIDATES_LIMIT",
+    "OFFER_LIMIT_BYTES",
+    "SDP_TYPE",
+    "Problem",
+    "check_content_type",
+    "check_offer",
+    "session_path",
+]
 
 OFFER_LIMIT_BYTES = 64 * 1024
 """A browser's offer for data channels is about 1 KB; with every candidate of a laptop, 5."""
+CANDIDATES_LIMIT = 64
+"""Addresses in an offer: each is sent several packets, so a long list would make us knock at strangers' doors."""
 SDP_TYPE = "application/sdp"
 
 
@@ -91,6 +101,8 @@ def check_offer(body: bytes) -> str:
     for line in ("a=ice-ufrag:", "a=ice-pwd:", "a=fingerprint:"):
         if not re.search(f"^{line}\\S+", sdp, re.MULTILINE):
             raise _bad(f"it has no {line[:-1]} line")
+    if sdp.count("a=candidate:") > CANDIDATES_LIMIT:
+        raise _bad(f"it lists more than {CANDIDATES_LIMIT} candidates")
     return sdp
 
 

@@ -69,7 +69,6 @@ class ViewerSession:
     Args:
         stream: entered once the viewer said hello, closed at the end; nobody else may iterate it.
         link: the server's end of the road; closed at the end.
-        clock: seconds, monotonic; the running loop's time when left out.
         limits: named waits and bounds.
         on_record: called with every line of a recording: emitted events, what arrived (by the viewer's acks, on our
             clock, milliseconds since the hello) and what was painted (by its receipts, on its clock).
@@ -80,7 +79,6 @@ class ViewerSession:
         stream: Source,
         link: Link,
         *,
-        clock: Callable[[], float] | None = None,
         limits: Limits | None = None,
         on_record: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
@@ -92,7 +90,6 @@ class ViewerSession:
         self.failure: PipeError | None = None
         self.reason = ""
         self._limits = limits or Limits()
-        self._clock = clock
         self._record = on_record or _discard
         self._wake = asyncio.Event()
         self._relieved = asyncio.Event()
@@ -319,7 +316,7 @@ class ViewerSession:
                     await self.link.receive()
 
     def _now(self) -> float:
-        return asyncio.get_running_loop().time() if self._clock is None else self._clock()
+        return asyncio.get_running_loop().time()
 
     def _ms(self, now: float) -> float:
         return round((now - self._hello_at) * 1000, 3)

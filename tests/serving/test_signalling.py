@@ -38,6 +38,7 @@ def test_a_browsers_offer_passes() -> None:
         (OFFER.replace("a=ice-ufrag", "a=x").encode(), 400, "a=ice-ufrag"),
         (OFFER.replace("a=ice-pwd", "a=x").encode(), 400, "a=ice-pwd"),
         (OFFER.replace("a=fingerprint", "a=x").encode(), 400, "a=fingerprint"),
+        ((OFFER + "a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n" * 65).encode(), 400, "more than 64 candidates"),
         (OFFER.encode() + bytes(OFFER_LIMIT_BYTES), 413, "larger than 65536 bytes"),
     ],
 )

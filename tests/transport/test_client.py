@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal import wire
@@ -74,6 +74,7 @@ def test_an_unknown_message_and_a_tick_show_nothing() -> None:
     assert said(viewer) == []
 
 
+@settings(deadline=None)
 @given(
     st.permutations(range(5)),
     st.integers(0, 5),

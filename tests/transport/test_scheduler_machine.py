@@ -411,7 +411,7 @@ LIMITS = settings(
 
 
 def test_the_scheduler_keeps_its_rules() -> None:
-    run_state_machine_as_test(Road, settings=settings(LIMITS, max_examples=300))
+    run_state_machine_as_test(Road, settings=settings(LIMITS, max_examples=200))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
