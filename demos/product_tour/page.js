@@ -25,6 +25,7 @@ function mark(product) {
 
 tour.addEventListener('tour-start', ({ detail }) => {
   allowed = detail.sync_interval - 1;
+  mark('');
   figures();
 });
 tour.addEventListener('tour-reveal', ({ detail }) => {

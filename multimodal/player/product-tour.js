@@ -253,7 +253,7 @@ class Road {
 
 /** What is known of one picture; `slot` is its place on the stage, `want` that the slot waits for the picture. */
 class Picture {
-  alt = ''; product = ''; width_px = 0; height_px = 0; variants = [];
+  alt = ''; product = ''; width_px = 0; height_px = 0; placeholder = ''; variants = [];
   /** @type {HTMLImageElement | null} */ image = null;
   /** @type {HTMLImageElement | null} */ preview = null;
   /** @type {{total: number, data: Uint8Array, ranges: number[][]} | null} */ parts = null;
@@ -330,11 +330,13 @@ border-radius:var(--tour-radius,14px);background:var(--tour-stage,light-dark(#ef
 .slot img{display:block;width:100%;height:100%;object-fit:cover;color:var(--_muted)}
 .slot img:not([src]){padding:12%}
 .slot img[data-preview][src]{filter:blur(1em);transform:scale(1.2)}
-.caption{display:flex;gap:2em;height:2.25em;margin:0}
+.caption{display:flex;gap:1em;height:2.5em;line-height:1.3}
 .caption div{flex:1;min-width:0;display:flex;gap:1em;justify-content:space-between;align-items:baseline}
-.title{font:500 1.25em/1.3 var(--tour-display,inherit);color:inherit;text-decoration:none;
+.title{font:500 1.375em/1.3 var(--tour-display,inherit);color:inherit;text-decoration:none;
 overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 a.title:hover{text-decoration:underline}
+.caption:has(div+div) div{display:block;font-size:.875em}
+.caption:has(div+div) .title{display:block;font-size:1.125em}
 .price{color:var(--_muted);font-variant-numeric:tabular-nums;white-space:nowrap}
 .side{display:flex;flex-direction:column;gap:16px;min-width:0}
 .text{height:var(--tour-text-height,9em);overflow:auto;overscroll-behavior:contain;
