@@ -32,6 +32,7 @@ _TRACE = {
 _CDP_WAIT = 20.0
 _POLL = 0.02
 _READ_TRIES = 5
+_READ_AGAIN = 0.1
 _JPEG_IN_JSON = b'"/9j/'
 
 
@@ -85,7 +86,7 @@ class Camera:
             await asyncio.sleep(_POLL)
             now = time.monotonic()
             age, calm = now - self._started, now - self._changed
-            if (age > 4.5 and (0.1 < calm < 0.16 or calm > 1.0)) or age > 6.5:
+            if (age > 5.2 and (0.1 < calm < 0.16 or calm > 1.0)) or age > 6.5:
                 await self._finish()
                 await self.start()
 
@@ -101,12 +102,14 @@ class Camera:
         while True:
             try:
                 chunk = await self._cdp.send("IO.read", {"handle": stream, "size": 1 << 20, "offset": offset})
+                if chunk["eof"] and not chunk["data"] and not offset:
+                    raise TransportError("Chromium says that a trace is empty; it never is, so read it again")
             except Exception:
-                # Seen twice in some hundred reads on a busy machine, "Read failed", and never at the second try.
+                # Seen on a busy machine, once in a hundred traces: "Read failed", and all is well a moment later.
                 failures += 1
                 if failures == _READ_TRIES:
                     raise
-                await asyncio.sleep(_POLL)
+                await asyncio.sleep(_READ_AGAIN)
                 continue
             data = chunk["data"].encode()
             parts.append(base64.b64decode(data) if chunk.get("base64Encoded") else data)

@@ -213,9 +213,9 @@ def judge(word: Sight | None, picture: Sight | None) -> tuple[Verdict, int | Non
     in a frame that nobody saw. Two screenshots of one counter are two frames on the glass.
     """
     if word is None:
-        return "undetermined", None, "the word never came into the page"
+        return "undetermined", None, "the page never held the word for a whole frame"
     if picture is None:
-        return "apart", None, "the picture never came into the page"
+        return "apart", None, "the page never held the picture for a whole frame"
     if word.index is None or word.counter is None:
         return "undetermined", None, f"word: {word.why}"
     if picture.index is None or picture.counter is None:

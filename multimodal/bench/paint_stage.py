@@ -35,8 +35,27 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "HONEST", "Fault", "Played", "planted", "play", "serving"]
 
 PLAYER = "product-tour.js"
-WORDS = ("kettle", "pours", "walnut", "handle", "linen", "quietly", "evening", "copper")
+SYLLABLES = (
+    "ket",
+    "tle",
+    "wal",
+    "nut",
+    "lin",
+    "en",
+    "cop",
+    "per",
+    "ves",
+    "sel",
+    "mo",
+    "ra",
+    "quil",
+    "ty",
+    "gla",
+    "zed",
+)
 TOUR_LIMIT = 60.0
+TTFT = 0.5
+"""Seconds to the first word: no narrator starts at once, and the page takes in its first pictures meanwhile."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -71,11 +90,11 @@ FAULTS = (
         "a bundle's pictures are applied one frame after its words, with true receipts",
         (
             (
-                "this.#queue.push(events);",
+                "this.#queue.push(...events);",
                 "const late = events.filter((event) => event.kind === 'reveal');"
-                " this.#queue.push(events.filter((event) => event.kind !== 'reveal'));"
+                " this.#queue.push(...events.filter((event) => event.kind !== 'reveal'));"
                 " if (late.length) requestAnimationFrame(() => setTimeout(() => {"
-                " this.#queue.push(late); this.#schedule(); }));",
+                " this.#queue.push(...late); this.#schedule(); }));",
             ),
         ),
     ),
@@ -139,10 +158,12 @@ class _Shop:
 
     def make(self, tour: str) -> MultiModalStream:
         pairs, width, gap_ms = (int(part) for part in tour.split("-"))
-        text = [f"{WORDS[index % len(WORDS)]} " for index in range(3 * pairs)]
+        # No word twice in one place: where the text scrolls by a line, it would look as if it had stood there before.
+        random = np.random.default_rng(pairs)
+        text = ["".join(random.choice(SYLLABLES, 3)) + " " for _ in range(3 * pairs)]
         cues = [Cue(3 * number + 3, f"p{number}") for number in range(pairs)]
         pictures = PlannedScriptImagePipe(self.pictures(width, pairs))
-        return MultiModalStream(ScriptTextPipe(text, gap=gap_ms / 1000), pictures, 3, cues=cues)
+        return MultiModalStream(ScriptTextPipe(text, ttft=TTFT, gap=gap_ms / 1000), pictures, 3, cues=cues)
 
     def record(self, stream: MultiModalStream) -> Callable[[dict[str, Any]], None]:
         self.reveals = reveals = []

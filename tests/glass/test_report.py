@@ -78,7 +78,7 @@ def test_a_picture_that_stays_is_not_judged_but_one_that_never_comes_is() -> Non
     taken = shots(range(10, 400), 300, 20)
     assert verdict([pic(20), word(300)], taken).why == "the picture was on the glass before"
     gone = verdict([pic(20), pic(60, "other", 1), word(300)], taken)
-    assert (gone.verdict, gone.why) == ("apart", "the picture never came into the page")
+    assert (gone.verdict, gone.why) == ("apart", "the page never held the picture for a whole frame")
 
 
 def test_a_placeholder_without_a_preview_is_not_judged() -> None:
