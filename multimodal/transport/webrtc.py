@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -37,12 +38,14 @@ from multimodal.transport.base import Channel, Inbound
 from multimodal.transport.inbox import Inbox
 from multimodal.wire import EVENTS_CHANNEL, IMAGES_CHANNEL, MESSAGE_LIMIT_BYTES
 
-__all__ = ["CLOSE_LIMIT", "CONNECT_LIMIT", "IceServer", "WebRTCLink", "host_addresses"]
+__all__ = ["CLOSE_LIMIT", "CONNECT_LIMIT", "SETTLE_LIMIT", "IceServer", "WebRTCLink", "host_addresses"]
 
 CONNECT_LIMIT = 10.0
 """Seconds from the answer (or the offer) to open channels; on a bad road ICE and DTLS take two."""
 CLOSE_LIMIT = 5.0
 """Seconds that closing a peer connection may take before its remains are left to the loop."""
+SETTLE_LIMIT = 0.5
+"""Seconds that a close waits for channels which are just being opened."""
 
 IceServer = RTCIceServer
 """A STUN or TURN server: ``IceServer("turn:turn.example.org", username=..., credential=...)``."""
@@ -67,6 +70,7 @@ class WebRTCLink:
         self._pc = RTCPeerConnection(RTCConfiguration(iceServers=list(ice_servers)))
         self._inbox = Inbox()
         self._open = asyncio.Event()
+        self._settled = asyncio.Event()
         self._writable: Callable[[], None] = _nothing
         self._connect_limit = connect_limit
         self._limit_handle: asyncio.TimerHandle | None = None
@@ -160,6 +164,13 @@ class WebRTCLink:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        assert self._pc.sctp is not None
+        if self._pc.sctp.transport.transport.state == "completed" and self._events.readyState == "connecting":
+            # The peer is there and the channels are about to open. Closing now would leave aiortc's own task
+            # connecting on closed sockets, to fail where nobody listens.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_LIMIT):
+                    await self._settled.wait()
         try:
             async with asyncio.timeout(CLOSE_LIMIT):
                 await self._pc.close()
@@ -193,6 +204,7 @@ class WebRTCLink:
         channel = self._pc.createDataChannel(label, ordered=ordered, negotiated=True, id=number)
         channel.add_listener("message", partial(self._on_message, name))
         channel.add_listener("open", self._on_open)
+        channel.add_listener("open", self._settled.set)
         channel.add_listener("close", self._on_close)
         channel.add_listener("bufferedamountlow", self._on_low)
         return channel
@@ -218,6 +230,8 @@ class WebRTCLink:
 
     def _on_state(self) -> None:
         state = self._pc.connectionState
+        if state in {"failed", "closed"}:
+            self._settled.set()
         if state == "failed":
             self._end(ChannelClosedError("the connection was lost (ICE or DTLS failed)"))
         elif state == "closed":

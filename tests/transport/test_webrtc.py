@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -250,7 +251,7 @@ def test_a_peer_that_never_connects_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.005, 0.02, 0.05, 0.1])
-def test_closing_while_connecting_leaves_nothing(moment: float) -> None:
+def test_closing_while_connecting_leaves_nothing(moment: float, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         server, client = await connect()
         await asyncio.sleep(moment)
@@ -258,6 +259,8 @@ def test_closing_while_connecting_leaves_nothing(moment: float) -> None:
         await server.aclose()
 
     clean(scenario)
+    # Nor a task of aiortc's that failed where nobody listened.
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_cancelling_a_close_still_closes() -> None:
