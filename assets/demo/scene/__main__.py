@@ -34,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     dr.set_thread_count(args.threads)
     # Only now: materials and studio build renderer objects, which exist once a variant is chosen.
     from . import studio
+    from .mesh import Surface
     from .shots import MODELS, SAMPLES, SHOTS
 
     shots = [
@@ -46,9 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     size = args.size or (400 if args.samples_set else 960)
     args.out.mkdir(parents=True, exist_ok=True)
     sheet = []
+    models: dict[str, list[Surface]] = {}
     for shot in shots:
         began = time.perf_counter()
-        light = studio.radiance(shot, MODELS[shot.model](), size, args.spp or shot.samples)
+        if shot.model not in models:
+            models[shot.model] = studio.prepared(MODELS[shot.model]())
+        light = studio.radiance(shot, models[shot.model], size, args.spp or shot.samples)
         picture = studio.developed(light, shot.exposure, shot.seed)
         count = studio.save(picture, args.out / f"{shot.key}.jpg", 82 if args.samples_set else 86)
         print(f"{shot.key}: {count} bytes, {time.perf_counter() - began:.0f} s", flush=True)

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 
 from .materials import BRASS, glazed, image, metal, patterned, plain
 from .mesh import Array, Model, Surface, ball, block, curve, lathe, ring, rounded, sweep
-from .textures import bake, clay, glaze, mix, noise, smooth, weave, wood
+from .textures import bake, clay, glaze, mix, smooth, weave, wood
 
 OAK = wood((0.62, 0.43, 0.25), (0.33, 0.19, 0.09), rings=8.0)
 OAK_BAR = wood((0.62, 0.43, 0.25), (0.33, 0.19, 0.09), rings=8.0, axis="x")
@@ -158,7 +158,7 @@ def vase(stems: bool = True) -> Model:
         ],
         18,
     )
-    parts: Model = [lathe(line, glazed(pooled, 0.07, (768, 1760)), 880, 420, twisted)]
+    parts: Model = [lathe(line, glazed(pooled, 0.07, (640, 1408)), 880, 420, twisted)]
     if not stems:
         return parts
     rng = np.random.default_rng(9)
@@ -200,7 +200,7 @@ def clock() -> Model:
 
     def dial(p: Array) -> Array:
         r, a = np.hypot(p[..., 0], p[..., 1]), np.arctan2(p[..., 0], p[..., 1])
-        base = np.asarray((0.80, 0.76, 0.67)) * (0.97 + 0.06 * noise(p, 3.0, 95))[..., None]
+        base = np.broadcast_to((0.80, 0.76, 0.67), p.shape)
         ink = np.zeros(r.shape)
         for count, inner, outer, half in (
             (60, 0.735, 0.765, 0.0035),

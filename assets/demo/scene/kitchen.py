@@ -121,7 +121,7 @@ def mill(crank: float = 35.0) -> Model:
         ],
         30,
     )
-    grain = patterned(WALNUT, 0.34, 0.5, coat=0.25, size=(800, 1200))
+    grain = patterned(WALNUT, 0.34, 0.5, coat=0.25, size=(640, 900))
     knob = curve(
         [
             (0.12, 1.99),

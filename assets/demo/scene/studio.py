@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
-from .materials import image
 from .mesh import Array, Model, Surface, resampled, rounded, write_ply
 from .textures import Colour
 
@@ -96,6 +95,11 @@ def _camera(shot: Shot, size: int, samples: int) -> dict[str, Any]:
     }
 
 
+def prepared(model: Model) -> Model:
+    """Bake every texture of a model once for all its pictures: baking takes as long as tracing."""
+    return [replace(p, material=p.material(p)) if callable(p.material) else p for p in model]
+
+
 def radiance(shot: Shot, model: Model, size: int, samples: int) -> Array:
     """Path-trace the shot and denoise it with the help of its albedo and normals."""
     with tempfile.TemporaryDirectory() as name:
@@ -120,7 +124,7 @@ def radiance(shot: Shot, model: Model, size: int, samples: int) -> Array:
             path = folder / f"{index}.ply"
             write_ply(part, path)
             shape: dict[str, Any] = {"type": "ply", "filename": str(path)}
-            shape["bsdf"] = part.material(part) if callable(part.material) else part.material
+            shape["bsdf"] = part.material
             if part.emission is not None:
                 shape["emitter"] = part.emission(part)
             scene[f"part{index}"] = shape
@@ -160,4 +164,4 @@ def save(picture: Image.Image, path: Path, quality: int = 86) -> int:
     return buffer.tell()
 
 
-__all__ = ["Shot", "developed", "image", "radiance", "save"]
+__all__ = ["Shot", "developed", "prepared", "radiance", "save"]
