@@ -240,15 +240,22 @@ def test_nothing_shifts_and_every_blob_url_is_let_go(playing: Opened) -> None:
     assert result == {"shift": 0, "made": 12, "revoked": 12, "natural": 80}
 
 
-def test_unfinished_pictures_are_bounded(playing: Opened) -> None:
+def test_unfinished_pictures_are_bounded_and_the_oldest_goes_first(playing: Opened) -> None:
     page = playing()
-    ready = page.evaluate(
+    result = page.evaluate(
         """async () => {
+          const ready = () => peer.of('ready').map((message) => message.key);
+          const old = await peer.picture('old', {pad: 9000}), parts = peer.parts(old, 2000);
           const some = new Uint8Array(1000);
-          peer.send([peer.part('monster', 0, 2 ** 32 - 1, some)]);
-          for (let i = 0; i < 40; i++) peer.send([peer.part(`half${i}`, 0, 15 << 20, some)]);
-          await peer.give('a');
-          return peer.of('ready').map((message) => message.key);
+          peer.bundle(peer.event('asset', old.asset));
+          peer.send([...parts.slice(1), peer.part('monster', 0, 2 ** 32 - 1, some)]);
+          for (let i = 0; i < 5; i++) peer.send([peer.part(`half${i}`, 0, 15 << 20, some)]);
+          peer.send([parts[0]]);
+          await peer.give('new');
+          const first = ready();
+          peer.send(parts);
+          await until(() => ready().includes('old'));
+          return {first, last: ready()};
         }"""
     )
-    assert ready == ["a"]
+    assert result == {"first": ["new"], "last": ["new", "old"]}, "what was given up can come again"
