@@ -125,7 +125,7 @@ class Glass:
         self._cell_px = cell_px
 
     def report(self, reveals: Iterable[Reveal], receipts: Sequence[Mapping[str, Any]] | None = None) -> GlassReport:
-        """Judge every reveal against the captured pixels (CPU: about 5 ms per screenshot; run it in a thread).
+        """Judge every reveal against the captured pixels (CPU: about 2 ms per screenshot; run it in a thread).
 
         Args:
             reveals: what was emitted: which picture belongs to which mark. Taken from the sender, not from the page.

@@ -140,6 +140,7 @@ class Film:
             with Image.open(io.BytesIO(shot)) as picture:
                 self.scale = picture.width / width_px
                 cell = cell_px * self.scale
+                picture.draft("L", picture.size)  # the counter is black and white: colours need not be decoded
                 strip = picture.convert("L").crop((0, 0, int(cell * CELLS) + 1, int(cell) + 1))
                 return read_counter(np.asarray(strip), cell)
         except (UnidentifiedImageError, OSError):
