@@ -105,7 +105,11 @@ SHOTS: list[Shot] = [
 
 # The three small kettle pictures that ship as samples: a front, the spout, the handle.
 SAMPLES: list[Shot] = [
-    Shot("1-hero", "kettle", (0.22, 0, 0.98), 7.4, -10, 10, SKY),
-    Shot("2-spout", "kettle", (1.1, 0, 0.95), 4.6, 52, 10, SKY, aperture=0.05, focus=(1.4, 0, 1.1)),
-    Shot("3-handle", "kettle", (0.0, 0, 1.62), 4.4, -34, 24, SKY, aperture=0.05, focus=(0, 0, 1.8)),
+    Shot("1-hero", "kettle", (0.22, 0, 0.98), 7.4, -10, 10, SKY, samples=16),
+    Shot(
+        "2-spout", "kettle", (1.1, 0, 0.95), 4.6, 52, 10, SKY, aperture=0.05, focus=(1.4, 0, 1.1), samples=16
+    ),
+    Shot(
+        "3-handle", "kettle", (0.0, 0, 1.62), 4.4, -34, 24, SKY, aperture=0.05, focus=(0, 0, 1.8), samples=16
+    ),
 ]
