@@ -110,16 +110,17 @@ async def serving(options: Sequence[str]) -> AsyncIterator[str]:
         if found is None:
             said = (await process.stderr.read()).decode().strip() or line.strip()
             raise UsageError(said.removeprefix("multimodal tour: ") or "the server ended without a word")
-        async with asyncio.TaskGroup() as group:
-            draining = [group.create_task(_drain(stream)) for stream in (process.stdout, process.stderr)]
-            try:
-                yield found.group()
-            finally:
-                if process.returncode is None:
-                    process.send_signal(signal.SIGINT)
-                for task in draining:
-                    task.cancel()
+        # No TaskGroup: it would wrap what the caller's block raises into a group. They end with the block.
+        draining = [asyncio.create_task(_drain(stream)) for stream in (process.stdout, process.stderr)]
+        try:
+            yield found.group()
+        finally:
+            for task in draining:
+                task.cancel()
+            await asyncio.gather(*draining, return_exceptions=True)
     finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
         try:
             async with asyncio.timeout(10):
                 await process.wait()

@@ -57,13 +57,15 @@ class Event(msgspec.Struct, frozen=True, tag_field="kind"):
 
     def __str__(self) -> str:
         """One short line for people: when, what, and the event's own fields that say something."""
+        names, defaults = self.__struct_fields__, self.__struct_defaults__
+        usual = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
         own = []
-        for name in self.__struct_fields__[len(Event.__struct_fields__) :]:
+        for name in names[len(Event.__struct_fields__) :]:
             value = getattr(self, name)
-            if value not in ("", (), None, False):
+            if name not in usual or value != usual[name]:
                 shown = repr(value)
                 own.append(f"{name}={shown if len(shown) <= 48 else shown[:45] + '...'}")
-        return f"{self.pts_ms / 1000:7.3f} s  {self.kind:<6} {' '.join(own)}"
+        return f"{self.pts_ms / 1000:7.3f} s  {self.kind:<6} {' '.join(own)}".rstrip()
 
 
 class ProductBrief(msgspec.Struct, frozen=True):

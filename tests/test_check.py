@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from multimodal.bench.real_catalogue import MAPPING, real_catalogue
 
-from multimodal.check import check_tour, summary
+from multimodal.bench.real_catalogue import MAPPING, real_catalogue
+from multimodal.check import check_tour, serving, summary
 from multimodal.cli import main
 from multimodal.errors import UsageError
 from multimodal.sync.kit import assert_every_cue_settled, assert_in_sync, assert_right_product
@@ -68,6 +68,15 @@ def test_slow_pictures_are_skipped_and_said_so(capsys: pytest.CaptureFixture[str
     assert result["reveals_shown"] == 0
     assert result["same_frame_share"] is None
     assert code == (0 if result["ok"] else 1)
+
+
+def test_what_goes_wrong_beside_the_server_comes_out_as_it_is() -> None:
+    async def main() -> None:
+        async with serving(["--port", "0"]):
+            raise LookupError("the caller's own")
+
+    with pytest.raises(LookupError, match="own"):
+        asyncio.run(main())
 
 
 def test_options_that_the_server_refuses_are_told_in_its_words() -> None:

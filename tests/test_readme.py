@@ -12,8 +12,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def block(language: str, containing: str) -> str:
-    blocks: list[str] = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
-    found = [text for text in blocks if containing in text]
+    blocks: list[tuple[str, str]] = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    found = [text for kind, text in blocks if kind == language and containing in text]
     assert len(found) == 1, f"README has {len(found)} blocks of {language!r} with {containing!r}"
     return found[0]
 

@@ -72,7 +72,7 @@ def test_the_ten_lines(python: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert sum(" reveal " in line for line in lines) == 3
-    assert " end " in lines[-1]
+    assert lines[-1].endswith(" end")
 
 
 def test_pytest_finds_the_plugin(python: Path, tmp_path: Path) -> None:
