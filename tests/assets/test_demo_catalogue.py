@@ -147,9 +147,7 @@ def test_every_number_said_stands_in_the_catalogue(segment: dict[str, Any]) -> N
 @pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: segment["sku"])
 def test_every_material_said_stands_in_the_catalogue(segment: dict[str, Any]) -> None:
     known = " ".join(PRODUCTS[segment["sku"]]["facts"].values()).casefold()
-    materials = (
-        r"\b(ash|brass|oak|walnut|stoneware|terracotta|linen|ceramic|glass|steel|enamel|cobalt|clay)\b"
-    )
+    materials = r"\b(ash|brass|oak|walnut|stoneware|terracotta|linen|ceramic|glass|steel|enamel|cobalt|clay)\b"
     for word in re.findall(materials, segment["text"].casefold()):
         assert word in known
 
@@ -168,9 +166,7 @@ def data_files(folder: Path) -> list[Path]:
     """What is data here: no byte code and no tool's cache."""
     found = (path for path in folder.rglob("*") if path.is_file())
     return [
-        path
-        for path in found
-        if not any(p.startswith((".", "__pycache__")) for p in path.relative_to(ASSETS).parts)
+        path for path in found if not any(p.startswith((".", "__pycache__")) for p in path.relative_to(ASSETS).parts)
     ]
 
 

@@ -11,17 +11,11 @@ from pathlib import Path
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m scene", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for the pictures; made if missing")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="KEY", help="a key or its beginning; repeatable"
-    )
+    parser.add_argument("--only", action="append", default=[], metavar="KEY", help="a key or its beginning; repeatable")
     parser.add_argument("--samples-set", action="store_true", help="the three small kettle pictures instead")
-    parser.add_argument(
-        "--size", type=int, default=0, help="pixels a side (default 960; 400 for the samples set)"
-    )
+    parser.add_argument("--size", type=int, default=0, help="pixels a side (default 960; 400 for the samples set)")
     parser.add_argument("--spp", type=int, default=0, help="samples a pixel, instead of each shot's own")
-    parser.add_argument(
-        "--variant", default="scalar_rgb", help="renderer variant; the committed files are scalar_rgb"
-    )
+    parser.add_argument("--variant", default="scalar_rgb", help="renderer variant; the committed files are scalar_rgb")
     # The renderer cuts the picture into blocks by the number of threads, and each block has its own seed.
     parser.add_argument("--threads", type=int, default=2, help="the committed files were made with 2")
     parser.add_argument("--contact", type=Path, help="also write all pictures of this run as one sheet")
@@ -37,11 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .mesh import Surface
     from .shots import MODELS, SAMPLES, SHOTS
 
-    shots = [
-        s
-        for s in (SAMPLES if args.samples_set else SHOTS)
-        if not args.only or s.key.startswith(tuple(args.only))
-    ]
+    shots = [s for s in (SAMPLES if args.samples_set else SHOTS) if not args.only or s.key.startswith(tuple(args.only))]
     if not shots:
         parser.error("no shot has such a key")
     size = args.size or (400 if args.samples_set else 960)

@@ -35,9 +35,7 @@ def _linen(colour: tuple[float, float, float], around: float, up: float, glow: f
     def material(surface: Surface) -> dict[str, Any]:
         pixels = bake(surface, cloth, (840, 2520))
         bump = {"type": "bumpmap", "arbitrary": image(pixels[..., :1]), "scale": 0.02}
-        return bump | {
-            "bsdf": {"type": "twosided", "bsdf": {"type": "diffuse", "reflectance": image(pixels)}}
-        }
+        return bump | {"bsdf": {"type": "twosided", "bsdf": {"type": "diffuse", "reflectance": image(pixels)}}}
 
     def emission(surface: Surface) -> dict[str, Any]:
         return {"type": "area", "radiance": image(bake(surface, shine, (840, 2520)) * glow)}
@@ -76,9 +74,7 @@ def lamp() -> Model:
         ring(0.66, 0.016, plain((0.62, 0.54, 0.43), 0.9)).moved(dz=2.28),
         ball(0.14, plain((0.9, 0.85, 0.75))).moved(dz=1.80),
         lathe(
-            rounded(
-                [(1e-4, 2.25, 0), (0.05, 2.25, 0.01), (0.05, 2.31, 0.02), (0.02, 2.37, 0.02), (1e-4, 2.38, 0)]
-            ),
+            rounded([(1e-4, 2.25, 0), (0.05, 2.25, 0.01), (0.05, 2.31, 0.02), (0.02, 2.37, 0.02), (1e-4, 2.38, 0)]),
             metal(BRASS),
         ),
     ]
@@ -136,9 +132,7 @@ def vase(stems: bool = True) -> Model:
     def pooled(p: Array) -> Array:
         r = np.hypot(p[..., 0], p[..., 1])
         around = np.interp(p[..., 2], [0, 0.5, 0.9, 1.5, 1.9], [0.42, 0.64, 0.68, 0.36, 0.30])
-        crest = (
-            smooth(0.985, 1.035, r / around) * smooth(0.1, 0.3, p[..., 2]) * (1 - smooth(1.5, 1.7, p[..., 2]))
-        )
+        crest = smooth(0.985, 1.035, r / around) * smooth(0.1, 0.3, p[..., 2]) * (1 - smooth(1.5, 1.7, p[..., 2]))
         # Glaze runs off a crest and pools in the groove beside it.
         return mix(cobalt(p), (0.085, 0.15, 0.36), 0.75 * crest)
 
@@ -189,9 +183,7 @@ def vase(stems: bool = True) -> Model:
         away, _ = cKDTree(florets).query(flower.points.reshape(-1, 3))
         bumps = 1.0 - 0.16 * (away / 0.11).reshape(flower.points.shape[:2]) ** 2 * 0.6
         flower = Surface(flower.points * bumps[..., None], flower.solid, yellow)
-        parts.append(
-            flower.scaled(0.135 + 0.02 * rng.random()).turned(rng.random() * 360, "x").moved(x, y, z)
-        )
+        parts.append(flower.scaled(0.135 + 0.02 * rng.random()).turned(rng.random() * 360, "x").moved(x, y, z))
     return parts
 
 

@@ -35,14 +35,10 @@ def kettle() -> Model:
             (0.42, 1.1, 0),
         ]
     )
-    lid = rounded(
-        [(0.425, 1.19, 0), (0.428, 1.225, 0.02), (0.40, 1.25, 0.05), (0.2, 1.315, 0.2), (1e-4, 1.33, 0)]
-    )
+    lid = rounded([(0.425, 1.19, 0), (0.428, 1.225, 0.02), (0.40, 1.25, 0.05), (0.2, 1.315, 0.2), (1e-4, 1.33, 0)])
     # The gooseneck leaves the belly low, so that a full kettle pours without being tipped far.
     neck = curve([(0.80, 0, 0.42), (1.08, 0, 0.56), (1.24, 0, 0.84), (1.36, 0, 1.10), (1.60, 0, 1.24)], 20)
-    outer = np.interp(
-        np.linspace(0, 1, len(neck)), [0, 0.25, 0.55, 0.85, 1.0], [0.27, 0.21, 0.135, 0.10, 0.098]
-    )
+    outer = np.interp(np.linspace(0, 1, len(neck)), [0, 0.25, 0.55, 0.85, 1.0], [0.27, 0.21, 0.135, 0.10, 0.098])
     spout = sweep(neck, outer, enamel, segments=64, caps=False)
     bore = sweep(neck[-24:], 0.082, enamel, segments=64, caps=False)
     halo = _arc(0.80, -12, 192, (0.0, 1.26))
@@ -63,9 +59,7 @@ def kettle() -> Model:
         grip,
         lathe(rounded([(0.81, 0.0, 0), (0.83, 0.03, 0.02), (0.80, 0.05, 0)]), metal(BRASS)),
         lathe(
-            rounded(
-                [(1e-4, 1.32, 0), (0.1, 1.32, 0.01), (0.085, 1.36, 0.02), (0.05, 1.40, 0.02), (0.05, 1.42, 0)]
-            ),
+            rounded([(1e-4, 1.32, 0), (0.1, 1.32, 0.01), (0.085, 1.36, 0.02), (0.05, 1.40, 0.02), (0.05, 1.42, 0)]),
             metal(BRASS),
         ),
         lathe(

@@ -80,9 +80,7 @@ def curve(points: Sequence[Sequence[float]], steps: int = 24) -> Array:
     for i in range(1, len(p) - 2):
         t = np.linspace(0.0, 1.0, steps, endpoint=False)[:, None]
         a, b, c, d = p[i - 1], p[i], p[i + 1], p[i + 2]
-        out.append(
-            0.5 * (2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t**2 + (3 * b - a - 3 * c + d) * t**3)
-        )
+        out.append(0.5 * (2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t**2 + (3 * b - a - 3 * c + d) * t**3))
     out.append(p[-2][None])
     return np.vstack(out)
 
@@ -105,9 +103,7 @@ def lathe(
     line = resampled(profile, rings)
     theta = np.linspace(0.0, 2 * np.pi, segments + 1)
     r = line[:, :1] * (np.ones((1, len(theta))) if shape is None else shape(theta[None, :], line[:, 1:]))
-    points = np.stack(
-        [r * np.cos(theta), r * np.sin(theta), np.repeat(line[:, 1:], len(theta), axis=1)], axis=2
-    )
+    points = np.stack([r * np.cos(theta), r * np.sin(theta), np.repeat(line[:, 1:], len(theta), axis=1)], axis=2)
     return Surface(points, points, material)
 
 
@@ -144,9 +140,7 @@ def sweep(
         for end, sign in ((0, -1.0), (-1, 1.0)):
             (u, v), c, r, t = frames[end], path[end], radii[end], tangent[end] * sign
             dome = [
-                c
-                + t * r * 0.55 * np.sin(a)
-                + r * np.cos(a) * (np.cos(theta) * u + np.sin(theta) * v * squash)
+                c + t * r * 0.55 * np.sin(a) + r * np.cos(a) * (np.cos(theta) * u + np.sin(theta) * v * squash)
                 for a in np.linspace(0.0, np.pi / 2, 9)[1:]
             ]
             flat = [solid[end]] * len(dome)
@@ -160,22 +154,16 @@ def _length(path: Array) -> float:
 
 def ball(radius: float, material: Material | Baker, segments: int = 40) -> Surface:
     a = np.linspace(-np.pi / 2, np.pi / 2, segments)
-    return lathe(
-        np.stack([np.cos(a) * radius + 1e-5, np.sin(a) * radius], axis=1), material, segments, segments
-    )
+    return lathe(np.stack([np.cos(a) * radius + 1e-5, np.sin(a) * radius], axis=1), material, segments, segments)
 
 
 def ring(radius: float, thickness: float, material: Material | Baker, segments: int = 160) -> Surface:
     """A torus lying flat."""
     a = np.linspace(-np.pi, np.pi, 40)
-    return lathe(
-        np.stack([radius + thickness * np.cos(a), thickness * np.sin(a)], axis=1), material, segments, 40
-    )
+    return lathe(np.stack([radius + thickness * np.cos(a), thickness * np.sin(a)], axis=1), material, segments, 40)
 
 
-def hoop(
-    centre: Array, facing: Array, radius: float, thickness: float, material: Material | Baker
-) -> Surface:
+def hoop(centre: Array, facing: Array, radius: float, thickness: float, material: Material | Baker) -> Surface:
     """A torus around any axis: the lip of a spout."""
     axis = facing / np.linalg.norm(facing)
     u = np.cross(axis, [0.0, 1.0, 0.0])
@@ -226,9 +214,7 @@ def write_ply(surface: Surface, path: Path) -> None:
     rows, cols = p.shape[:2]
     normal = _smooth_normals(p) if surface.normals is None else surface.normals
     u, v = np.meshgrid(np.linspace(0, 1, cols), np.linspace(0, 1, rows))
-    vertex = np.concatenate(
-        [p.reshape(-1, 3), normal.reshape(-1, 3), u.reshape(-1, 1), v.reshape(-1, 1)], axis=1
-    )
+    vertex = np.concatenate([p.reshape(-1, 3), normal.reshape(-1, 3), u.reshape(-1, 1), v.reshape(-1, 1)], axis=1)
     i = (np.arange(rows - 1)[:, None] * cols + np.arange(cols - 1)).ravel()
     faces = np.concatenate([np.stack([i, i + 1, i + cols], 1), np.stack([i + 1, i + cols + 1, i + cols], 1)])
     record = np.empty(len(faces), dtype=[("n", "u1"), ("v", "<i4", 3)])

@@ -86,9 +86,7 @@ SHOTS: list[Shot] = [
     Shot("tidewater-vase-hero", "vase", (0, 0, 1.56), 8.6, 0, 9, SAND),
     Shot("tidewater-vase-flutes", "vase-empty", (0.05, 0, 1.12), 5.0, -20, 22, SAND, aperture=0.05),
     Shot("grindle-mill-hero", "mill", (0.1, 0, 1.1), 6.8, 6, 11, OAT),
-    Shot(
-        "grindle-mill-crown", "mill", (0.04, 0, 1.78), 3.6, -22, 14, OAT, aperture=0.04, focus=(0, -0.3, 1.75)
-    ),
+    Shot("grindle-mill-crown", "mill", (0.04, 0, 1.78), 3.6, -22, 14, OAT, aperture=0.04, focus=(0, -0.3, 1.75)),
     Shot("merrin-clock-hero", "clock", (0, 0, 0.98), 6.0, -16, 10, SAGE),
     Shot(
         "merrin-clock-hands",
@@ -106,10 +104,6 @@ SHOTS: list[Shot] = [
 # The three small kettle pictures that ship as samples: a front, the spout, the handle.
 SAMPLES: list[Shot] = [
     Shot("1-hero", "kettle", (0.22, 0, 0.98), 7.4, -10, 10, SKY, samples=16),
-    Shot(
-        "2-spout", "kettle", (1.1, 0, 0.95), 4.6, 52, 10, SKY, aperture=0.05, focus=(1.4, 0, 1.1), samples=16
-    ),
-    Shot(
-        "3-handle", "kettle", (0.0, 0, 1.62), 4.4, -34, 24, SKY, aperture=0.05, focus=(0, 0, 1.8), samples=16
-    ),
+    Shot("2-spout", "kettle", (1.1, 0, 0.95), 4.6, 52, 10, SKY, aperture=0.05, focus=(1.4, 0, 1.1), samples=16),
+    Shot("3-handle", "kettle", (0.0, 0, 1.62), 4.4, -34, 24, SKY, aperture=0.05, focus=(0, 0, 1.8), samples=16),
 ]

@@ -132,9 +132,7 @@ def radiance(shot: Shot, model: Model, size: int, samples: int) -> Array:
     colour, albedo, normal = (np.ascontiguousarray(raw[..., k : k + 3]) for k in (0, 3, 6))
     # One stray caustic sample would survive the filter as a dot; nothing here outshines a softbox.
     colour = np.clip(np.nan_to_num(colour), 0.0, 12.0)
-    return np.asarray(
-        oidn.denoise(colour, albedo=np.clip(np.nan_to_num(albedo), 0, 1), normal=normal, hdr=True)
-    )
+    return np.asarray(oidn.denoise(colour, albedo=np.clip(np.nan_to_num(albedo), 0, 1), normal=normal, hdr=True))
 
 
 def developed(light: Array, exposure: float, seed: int) -> Image.Image:

@@ -31,9 +31,7 @@ def _cup(radius: float, height: float, wall: float, fill: float) -> Array:
 
 
 def mug(coffee: float = 1.12) -> Model:
-    cream = speckled(
-        glaze((0.74, 0.67, 0.55), (0.50, 0.33, 0.19), rim=(1.44, 1.56)), (0.13, 0.065, 0.035), 0.5, 9.0
-    )
+    cream = speckled(glaze((0.74, 0.67, 0.55), (0.50, 0.33, 0.19), rim=(1.44, 1.56)), (0.13, 0.065, 0.035), 0.5, 9.0)
     coat = dipped(cream, clay((0.44, 0.27, 0.17)), 0.34, 0.03)
     whole = glazed(coat, 0.06, (1200, 1600))
     radius, height = 0.72, 1.54
@@ -89,11 +87,7 @@ def _lemon() -> Surface:
     )
     peel = glazed(lambda p: mix((0.76, 0.50, 0.03), (0.70, 0.53, 0.07), noise(p, 3.0, 74)), 0.22, (128, 128))
     whole = lathe(skin, peel, 240, 300)
-    pores = (
-        1
-        - 0.010 * smooth(0.6, 0.8, noise(whole.points, 24.0, 75))
-        + 0.02 * (noise(whole.points, 3.0, 76) - 0.5)
-    )
+    pores = 1 - 0.010 * smooth(0.6, 0.8, noise(whole.points, 24.0, 75)) + 0.02 * (noise(whole.points, 3.0, 76) - 0.5)
     return Surface(whole.points * pores[..., None], whole.solid, peel)
 
 

@@ -26,9 +26,7 @@ def _lattice(seed: int) -> Array:
 def noise(p: Array, scale: float | tuple[float, float, float] = 1.0, seed: int = 1) -> Array:
     """Smooth noise of about 0..1; `scale` cells per unit, per axis for stretched patterns."""
     q = np.moveaxis(p * np.array(scale), -1, 0)
-    flat = ndimage.map_coordinates(
-        _lattice(seed), q.reshape(3, -1), order=2, mode="grid-wrap", prefilter=False
-    )
+    flat = ndimage.map_coordinates(_lattice(seed), q.reshape(3, -1), order=2, mode="grid-wrap", prefilter=False)
     return np.asarray(flat.reshape(p.shape[:-1]))
 
 
@@ -53,9 +51,7 @@ def bake(surface: Surface, solid: Solid, size: tuple[int, int] = (1024, 1024)) -
     v = np.linspace(0, rows - 1, size[0])
     u = np.linspace(0, cols - 1, size[1])
     grid = np.meshgrid(v, u, indexing="ij")
-    place = np.stack(
-        [ndimage.map_coordinates(surface.solid[..., k], grid, order=1) for k in range(3)], axis=-1
-    )
+    place = np.stack([ndimage.map_coordinates(surface.solid[..., k], grid, order=1) for k in range(3)], axis=-1)
     return np.ascontiguousarray(np.clip(solid(place), 0.0, 1.0).astype(np.float32))
 
 
@@ -65,9 +61,7 @@ def wood(light: Colour, dark: Colour, rings: float = 5.0, axis: str = "z", shift
 
     def at(p: Array) -> Array:
         q = p[..., list(order)]
-        wobble = np.stack(
-            [noise(q, (1.2, 1.2, 0.35), 11) - 0.5, noise(q, (1.2, 1.2, 0.35), 12) - 0.5], axis=-1
-        )
+        wobble = np.stack([noise(q, (1.2, 1.2, 0.35), 11) - 0.5, noise(q, (1.2, 1.2, 0.35), 12) - 0.5], axis=-1)
         across = q[..., :2] + 0.35 * wobble + np.array([shift, shift * 0.6])
         age = np.hypot(across[..., 0], across[..., 1]) * rings
         year = age - np.floor(age)
@@ -145,6 +139,4 @@ def weave(p_around: Array, p_up: Array, warp: float, weft: float) -> Array:
     up = np.abs(np.sin(np.pi * x)) ** 0.7 * thick_x
     over = np.abs(np.sin(np.pi * y)) ** 0.7 * thick_y
     checker = (np.floor(x) + np.floor(y)) % 2
-    return np.asarray(
-        np.clip(np.where(checker > 0, up * 0.75 + 0.2 * over, over * 0.75 + 0.2 * up), 0, 1.2) / 1.2
-    )
+    return np.asarray(np.clip(np.where(checker > 0, up * 0.75 + 0.2 * over, over * 0.75 + 0.2 * up), 0, 1.2) / 1.2)
