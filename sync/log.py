@@ -6,9 +6,15 @@ As a file it is JSON lines, and every line says where it was seen (`vantage`):
     {"vantage":"emitted","event":{...}}                                 an event, as in a bundle
     {"vantage":"arrived","t_ms":12.5,"seq":7}                           an event reached the viewer
     {"vantage":"painted","t_ms":16.7,"frame":3,"seq":9,"visible":true}  a frame; `seq` = the last one applied
+    {"vantage":"ready","t_ms":8.1,"key":"kettle-1","ok":true}           the viewer has decoded a picture, or cannot
+    {"vantage":"clock","sent_ms":1,"viewer_ms":7.2,"heard_ms":3}        a ping of the server and its answer
 
 Lines of one vantage stand in the order in which things happened; vantages may be mixed. Fields and vantages
-that this version does not know are skipped. Each vantage has its own clock.
+that this version does not know are skipped.
+
+Two clocks. The server's counts in `pts_ms`: events, `ready` (when the viewer's word came), `sent_ms` and `heard_ms`.
+The viewer's: `painted`, `viewer_ms`, and `arrived`, unless that says `"clock":"server"`: then it is when the viewer's
+acknowledgement came, up to `ACK_MS` and the way back later. `SyncLog.base` puts the viewer's times on the other clock.
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ from functools import cached_property
 from itertools import accumulate
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -36,20 +42,28 @@ from multimodal.events import (
     SyncMark,
     Text,
 )
+from multimodal.sync.clocks import ClockSample, TimeBase
 from multimodal.values import Cue
 from multimodal.wire import decode_event, encode_event
 
-__all__ = ["Arrived", "Painted", "SyncLog", "record_line"]
+__all__ = ["ACK_MS", "Arrived", "Painted", "Ready", "Receipt", "SyncLog", "record_line"]
+
+ACK_MS = 50.0
+"""A viewer acknowledges what came at the latest after this long: so coarse are arrivals that its acks tell of."""
 
 E = TypeVar("E")
 K = TypeVar("K")
 
 
-class Arrived(msgspec.Struct, frozen=True, tag_field="vantage", tag="arrived"):
-    """The event `seq` reached the viewer at `t_ms` on the viewer's clock, in milliseconds."""
+class Arrived(msgspec.Struct, frozen=True, tag_field="vantage", tag="arrived", omit_defaults=True):
+    """The event `seq` reached the viewer at `t_ms` on the viewer's clock, in milliseconds.
+
+    `clock` = ``server``: told by the viewer's acknowledgement, and `t_ms` is when that came, in `pts_ms`.
+    """
 
     t_ms: float
     seq: int
+    clock: Literal["viewer", "server"] = "viewer"
 
 
 class Painted(msgspec.Struct, frozen=True, tag_field="vantage", tag="painted"):
@@ -62,6 +76,19 @@ class Painted(msgspec.Struct, frozen=True, tag_field="vantage", tag="painted"):
     frame: int
     seq: int
     visible: bool = True
+
+
+class Ready(msgspec.Struct, frozen=True, tag_field="vantage", tag="ready"):
+    """The viewer said at `t_ms`, in `pts_ms`, that a picture can be painted at once, or (`ok` = False) why not."""
+
+    t_ms: float
+    key: str
+    ok: bool = True
+    reason: str = ""
+
+
+Receipt = Arrived | Painted | Ready | ClockSample
+"""Lines that tell of the viewer."""
 
 
 class _Emitted(msgspec.Struct, tag_field="vantage", tag="emitted"):
@@ -80,18 +107,16 @@ class _Seq(msgspec.Struct):
     seq: int = -1
 
 
-_line_decoder: msgspec.json.Decoder[_Emitted | _Planned | Arrived | Painted] = msgspec.json.Decoder(
-    _Emitted | _Planned | Arrived | Painted
-)
+_line_decoder: msgspec.json.Decoder[_Emitted | _Planned | Receipt] = msgspec.json.Decoder(_Emitted | _Planned | Receipt)
 _peek_decoder = msgspec.json.Decoder(_Peek)
 _WORD = re.compile(r"\s*(?:[⺀-\uffef]|[^\s⺀-\uffef]+)")
 """A word with the space before it; in scripts without spaces, a character."""
-_VANTAGES = frozenset({"planned", "emitted", "arrived", "painted"})
+_VANTAGES = frozenset({"planned", "emitted", "arrived", "painted", "ready", "clock"})
 
 
-def record_line(item: AnyEvent | Arrived | Painted) -> bytes:
+def record_line(item: AnyEvent | Receipt) -> bytes:
     """One line of a recording, with its newline: what a recorder appends as things happen."""
-    if isinstance(item, Arrived | Painted):
+    if isinstance(item, Receipt):
         return msgspec.json.encode(item) + b"\n"
     return b'{"vantage":"emitted","event":' + encode_event(item) + b"}\n"
 
@@ -104,6 +129,8 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
         arrived: what reached the viewer, in the order in which it did.
         painted: the viewer's frames, in order.
         plan: the cues as declared, by number, with `late` and `max_hold` filled in; None = not known.
+        ready: the viewer's words about its pictures, in order.
+        pings: the server's pings that were answered, in order.
         skipped: `seq` of emitted events of a kind that this version does not know.
         truncated: what was lost where a recording breaks off in its last line; "" = nothing.
         source: the file it was read from; "" = none.
@@ -116,6 +143,8 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
     skipped: tuple[int, ...] = ()
     truncated: str = ""
     source: str = ""
+    ready: tuple[Ready, ...] = ()
+    pings: tuple[ClockSample, ...] = ()
 
     def __repr__(self) -> str:
         counts = f"{len(self.events)} events, {len(self.arrived)} arrived, {len(self.painted)} painted"
@@ -135,8 +164,7 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
         except OSError as error:
             raise UsageError(f"cannot read the recording {path}: {error.strerror}") from error
         events: list[AnyEvent] = []
-        arrived: list[Arrived] = []
-        painted: list[Painted] = []
+        receipts: list[Receipt] = []
         plan: dict[int, Cue] = {}
         skipped: list[int] = []
         truncated = ""
@@ -151,26 +179,34 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
                     truncated = f"line {number} breaks off after {len(line)} bytes and was left out"
                     break
                 raise UsageError(f"{path}, line {number}: not a line of a recording: {error}") from error
-            if isinstance(item, Arrived):
-                arrived.append(item)
-            elif isinstance(item, Painted):
-                painted.append(item)
+            if isinstance(item, Receipt):
+                receipts.append(item)
             elif isinstance(item, _Planned):
                 plan[item.cue] = Cue(item.anchor, item.key, item.late, item.max_hold, item.product)
             elif isinstance(item, int):
                 skipped.append(item)
             elif item is not None:
                 events.append(item)
-        if not (events or arrived or painted or plan):
+        if not (events or receipts or plan):
             raise UsageError(f"the recording {path} holds no tour; record one: multimodal tour --check --record FILE")
-        return cls(tuple(events), tuple(arrived), tuple(painted), plan or None, tuple(skipped), truncated, str(path))
+        return cls(
+            tuple(events),
+            tuple(item for item in receipts if isinstance(item, Arrived)),
+            tuple(item for item in receipts if isinstance(item, Painted)),
+            plan or None,
+            tuple(skipped),
+            truncated,
+            str(path),
+            tuple(item for item in receipts if isinstance(item, Ready)),
+            tuple(item for item in receipts if isinstance(item, ClockSample)),
+        )
 
     def lines(self) -> Iterator[bytes]:
         """The recording as lines: the plan, then each vantage in turn."""
         for number, cue in (self.plan or {}).items():
             fields = {name: getattr(cue, name) for name in cue.__struct_fields__}
             yield msgspec.json.encode(_Planned(cue=number, **fields)) + b"\n"
-        for item in (*self.events, *self.arrived, *self.painted):
+        for item in (*self.events, *self.arrived, *self.painted, *self.ready, *self.pings):
             yield record_line(item)
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -287,8 +323,20 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def arrival(self) -> dict[int, float]:
-        """When each `seq` first arrived, in milliseconds on the viewer's clock."""
+        """When each `seq` first arrived, in milliseconds on the clock that its line names."""
         return {item.seq: item.t_ms for item in reversed(self.arrived)}
+
+    @cached_property
+    def acked(self) -> bool:
+        """Arrivals are told by acknowledgements: on the server's clock, and only as fine as those come."""
+        return any(item.clock == "server" for item in self.arrived)
+
+    @cached_property
+    def base(self) -> TimeBase:
+        """What puts the viewer's times on the stream's own time base, `pts_ms`."""
+        pts = {event.seq: event.pts_ms for event in self.events}
+        seen = self.arrival.items() if not self.acked else ()
+        return TimeBase(self.pings, ((pts[seq], at) for seq, at in seen if seq in pts))
 
     @cached_property
     def _reached(self) -> list[int]:
@@ -300,7 +348,7 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
         return self.painted[place] if place < len(self.painted) else None
 
 
-def _decode(line: bytes) -> AnyEvent | _Planned | Arrived | Painted | int | None:
+def _decode(line: bytes) -> AnyEvent | _Planned | Receipt | int | None:
     """One line; an int = the `seq` of an event of an unknown kind, None = a vantage that is not known."""
     try:
         item = _line_decoder.decode(line)

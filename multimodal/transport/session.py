@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -70,8 +71,8 @@ class ViewerSession:
         stream: entered once the viewer said hello, closed at the end; nobody else may iterate it.
         link: the server's end of the road; closed at the end.
         limits: named waits and bounds.
-        on_record: called with every line of a recording: emitted events, what arrived (by the viewer's acks, on our
-            clock, milliseconds since the hello) and what was painted (by its receipts, on its clock).
+        on_record: called with every line of a recording (`multimodal.sync.log`): emitted events, what arrived (by the
+            viewer's acks), what was painted (by its receipts, on its clock), which pictures are ready, and the pings.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class ViewerSession:
         self._relieved = asyncio.Event()
         self._viewer_paused = self._road_paused = self._paused = False
         self._acked_seq = -1
-        self._hello_at = 0.0
+        self._zero = math.inf
         self._end_at: float | None = None
         self._drained_at: float | None = None
 
@@ -118,7 +119,6 @@ class ViewerSession:
     async def _serve(self) -> None:
         await self.link.opened()
         hello = await self._hello()
-        self._hello_at = self._now()
         self.link.on_writable(self._wake.set)
         async with self.stream:
             self.stream.ack(hello)
@@ -186,13 +186,12 @@ class ViewerSession:
                 self.scheduler.queue_control(wire.encode(wire.Pong(number, t_ms, now * 1000)))
             case wire.Ack(seq=seq, picture_bytes=picture_bytes):
                 self.scheduler.acked(seq, picture_bytes, now)
-                if self._acked_seq < seq <= self.scheduler.sent_seq:
-                    self._acked_seq = seq
-                    self._record({"vantage": "arrived", "t_ms": self._ms(now), "seq": seq})
+                self._note_arrival(seq, now)
             case wire.Painted():
                 if message.seq > self.scheduler.sent_seq:
                     self._mark_malformed(f"painted {message.seq}, which was not sent")
                     return
+                self._note_arrival(message.seq, now)  # a viewer may leave before its last ack is due
                 self._record(
                     {
                         "vantage": "painted",
@@ -203,7 +202,9 @@ class ViewerSession:
                     }
                 )
                 self.stream.ack(message)
-            case wire.Ready():
+            case wire.Ready(key=key, ok=ok, reason=reason):
+                if self._zero < math.inf:
+                    self._record({"vantage": "ready", "t_ms": self._ms(now), "key": key, "ok": ok, "reason": reason})
                 self.stream.ack(message)
             case wire.Pause() | wire.Resume():
                 self._viewer_paused = isinstance(message, wire.Pause)
@@ -213,8 +214,19 @@ class ViewerSession:
                 raise _Over(message.reason or "the viewer left", False)
             case wire.Hello():
                 self._mark_malformed("a second hello")
-            case wire.Pong():
-                pass
+            case wire.Pong(t_ms=t_ms, at_ms=at_ms):
+                # One whose sending time is not behind us is no answer to a ping of ours.
+                if self._zero < math.inf and t_ms <= now * 1000:
+                    sent_ms = self._ms(t_ms / 1000)
+                    line = {"vantage": "clock", "sent_ms": sent_ms, "viewer_ms": at_ms, "heard_ms": self._ms(now)}
+                    self._record(line)
+
+    def _note_arrival(self, seq: int, now: float) -> None:
+        if seq > self.scheduler.sent_seq:
+            return
+        for arrived in range(self._acked_seq + 1, seq + 1):
+            self._record({"vantage": "arrived", "t_ms": self._ms(now), "seq": arrived, "clock": "server"})
+        self._acked_seq = max(self._acked_seq, seq)
 
     # What goes out
 
@@ -225,6 +237,8 @@ class ViewerSession:
             async with aclosing(bundles):
                 async for bundle in bundles:
                     for event in bundle:
+                        # The least delayed event tells best when the stream's own clock began.
+                        self._zero = min(self._zero, self._now() - event.pts_ms / 1000)
                         self._record({"vantage": "emitted", "event": msgspec.to_builtins(event)})
                     self.scheduler.queue_bundle(bundle)
                     self._queue_pictures(bundle)
@@ -319,7 +333,8 @@ class ViewerSession:
         return asyncio.get_running_loop().time()
 
     def _ms(self, now: float) -> float:
-        return round((now - self._hello_at) * 1000, 3)
+        """Our clock in `pts_ms`, the stream's own milliseconds."""
+        return round((now - self._zero) * 1000, 3)
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from multimodal.errors import UsageError
 from multimodal.events import Reveal, Text
-from multimodal.sync.log import Arrived, Painted, SyncLog, record_line
+from multimodal.sync.clocks import ClockSample
+from multimodal.sync.log import Arrived, Painted, Ready, SyncLog, record_line
 from multimodal.values import Cue
 from tests.sync.tours import TOKENS, WORDS, cues, tour
 
@@ -44,6 +45,29 @@ def test_the_lines_are_those_of_the_format() -> None:
     planned = next(LOG.lines())
     assert planned.startswith(b'{"vantage":"planned"')
     assert b'"cue":0' in planned
+
+
+def test_the_viewers_words_and_pings_are_lines_of_their_own(tmp_path: Path) -> None:
+    assert record_line(Ready(8.5, "mug-1")) == b'{"vantage":"ready","t_ms":8.5,"key":"mug-1","ok":true,"reason":""}\n'
+    ping = ClockSample(1.0, 7.25, 3.0)
+    assert record_line(ping) == b'{"vantage":"clock","sent_ms":1.0,"viewer_ms":7.25,"heard_ms":3.0}\n'
+    acked = Arrived(12.5, 7, "server")
+    assert record_line(acked) == b'{"vantage":"arrived","t_ms":12.5,"seq":7,"clock":"server"}\n'
+    full = msgspec.structs.replace(LOG, ready=(Ready(8.5, "mug-1", False, "undecodable"),), pings=(ping,))
+    full.write(tmp_path / "full.jsonl")
+    again = SyncLog.read(tmp_path / "full.jsonl")
+    assert msgspec.structs.replace(again, source="") == full
+    assert not again.acked
+    assert SyncLog((), arrived=(acked,)).acked
+
+
+def test_without_pings_the_fastest_event_aligns_the_clocks() -> None:
+    assert not LOG.base.measured
+    first = LOG.base.at(LOG.painted[0].t_ms)
+    assert first is not None
+    assert first.uncertainty_ms is None
+    # Events take 20 ms to this viewer, which shows only as a shift of the whole.
+    assert first.ms == pytest.approx(LOG.painted[0].t_ms - 20, abs=0.001)
 
 
 def test_what_this_version_does_not_know_is_skipped_and_leaves_no_gap(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from multimodal import wire
@@ -15,6 +17,7 @@ from multimodal.errors import ChannelClosedError, TransportError
 from multimodal.events import StreamEnd, Swap, Text
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
+from multimodal.sync.log import SyncLog
 from multimodal.transport.base import Inbound
 from multimodal.transport.client import ViewerProtocol
 from multimodal.transport.memory import MemoryLink, memory_link
@@ -104,14 +107,56 @@ def test_a_whole_tour_arrives_in_order_and_is_recorded() -> None:
         assert stage.session.reason == seen.ended == "end"
         assert stage.session.malformed == stage.session.ignored == 0
         by_vantage = {record["vantage"] for record in stage.records}
-        assert by_vantage == {"emitted", "arrived", "painted"}
+        assert by_vantage == {"emitted", "arrived", "painted", "ready", "clock"}
         emitted = [record["event"] for record in stage.records if record["vantage"] == "emitted"]
         assert [wire.decode_event(json.dumps(event)) for event in emitted] == seen.events
         painted = [record for record in stage.records if record["vantage"] == "painted"]
         assert painted[-1]["seq"] == seen.events[-1].seq
         assert painted[0].keys() == {"vantage", "t_ms", "frame", "seq", "visible"}
         arrived = [record["seq"] for record in stage.records if record["vantage"] == "arrived"]
-        assert arrived == sorted(set(arrived))
+        assert arrived == [event.seq for event in seen.events]
+        ready = [record for record in stage.records if record["vantage"] == "ready"]
+        assert [(record["key"], record["ok"]) for record in ready] == [(f"p{i}", True) for i in range(5)]
+
+
+def test_its_recording_puts_both_clocks_on_one_base(tmp_path: Path) -> None:
+    stage_records: list[dict[str, Any]] = []
+
+    async def scenario() -> None:
+        stage = Stage(latency=0.03)
+        await stage.play()
+        stage_records.extend(stage.records)
+
+    virtual(scenario())
+    path = tmp_path / "tour.jsonl"
+    path.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in stage_records))
+    log = SyncLog.read(path)
+    assert log.acked
+    assert log.pings
+    # The road takes 30 ms each way, and both ends read one clock here: they differ by when the stream began.
+    assert all(sample.heard_ms - sample.sent_ms == pytest.approx(60, abs=0.01) for sample in log.pings)
+    for event in log.events:
+        painted = log.frame_of(event.seq)
+        assert painted is not None
+        at = log.base.at(painted.t_ms)
+        assert at is not None
+        assert at.uncertainty_ms is not None
+        assert at.ms == pytest.approx(event.pts_ms + 30, abs=at.uncertainty_ms + 0.01)
+        assert at.uncertainty_ms == pytest.approx(30, abs=1.5)
+        assert log.arrival[event.seq] >= event.pts_ms + 59.9
+
+
+def test_a_viewer_that_speaks_of_pictures_and_pings_before_the_stream_began_spoils_no_recording() -> None:
+    async def scenario() -> None:
+        stage = Stage(gap=0.5)
+        raw = Raw(stage.client)
+        raw.say(wire.Hello(), wire.Ready("p0"), wire.Pong(1, 1e12, 5.0), wire.Pong(1, 0.0, 5.0))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(stage.session.run())
+            await raw.listen(seconds=1.0)
+            raw.say(wire.Bye("enough"))
+        assert all(math.isfinite(record.get("t_ms", 0.0)) for record in stage.records)
+        assert not [record for record in stage.records if record.get("heard_ms", 0.0) < record.get("sent_ms", 0.0)]
 
     virtual(scenario())
 
