@@ -1,4 +1,8 @@
-"""Assertions over the log of a tour, for tests: in sync, every cue settled, the right product. And `record`.
+"""Assertions over the log of a tour, for tests: WHICH picture was shown, WHETHER, and WHEN. And `record`.
+
+    which    assert_right_product, assert_order, assert_same_text_as_batch
+    whether  assert_every_cue_settled, assert_all_mentions_shown
+    when     assert_in_sync, assert_holds_kept, assert_no_spoiler, assert_no_growth
 
     from multimodal.sync.kit import assert_in_sync
 
@@ -12,7 +16,7 @@ and the likely cause.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,20 +24,27 @@ import msgspec
 from multimodal.errors import SyncError, UsageError
 from multimodal.events import AnyEvent, CueMissed, Reveal
 from multimodal.sync.faults import Fault, raise_faults
+from multimodal.sync.growth import growth_faults
 from multimodal.sync.holds import hold_faults
 from multimodal.sync.identity import product_faults
 from multimodal.sync.log import SyncLog
 from multimodal.sync.rules import cue_faults, mark_faults, sequence_faults, text_faults
+from multimodal.sync.showing import mention_faults, order_faults, spoiler_faults
 from multimodal.sync.timing import PRESETS, pair_faults
 
 if TYPE_CHECKING:
     from multimodal.stream import MultiModalStream
 
 __all__ = [
+    "assert_all_mentions_shown",
     "assert_every_cue_settled",
     "assert_holds_kept",
     "assert_in_sync",
+    "assert_no_growth",
+    "assert_no_spoiler",
+    "assert_order",
     "assert_right_product",
+    "assert_same_text_as_batch",
     "record",
 ]
 
@@ -137,6 +148,68 @@ def assert_right_product(
         DriftError: a picture of another product, or another picture than planned or expected.
     """
     raise_faults(log, product_faults(log, expected or {}, anchors or {}, words))
+
+
+def assert_all_mentions_shown(log: SyncLog, names: Mapping[str, str | Sequence[str]] | None = None) -> None:
+    """Every product that the narration names was shown, at one place or another; a preview alone does not count.
+
+    Args:
+        log: what was recorded.
+        names: whom to look for, by the product's id or its picture's key: a name, or several; None = all products
+            that the stream told of, by title and alias. Case is ignored; at one place the longest name counts.
+
+    Raises:
+        DriftError: one was named and never shown.
+    """
+    raise_faults(log, mention_faults(log, names))
+
+
+def assert_no_spoiler(log: SyncLog) -> None:
+    """No picture was emitted, or arrived, before the last of its words, whatever the preset.
+
+    A receipt tells up to where a frame applied everything, so what was emitted in order cannot be painted out of it.
+
+    Raises:
+        DriftError: one was.
+    """
+    raise_faults(log, spoiler_faults(log))
+
+
+def assert_no_growth(log: SyncLog, *, confidence: float = 0.999) -> None:
+    """Pictures and words do not drift apart: at no vantage point does the slope of skew leave its own noise.
+
+    Args:
+        log: what was recorded; 8 reveals behind words at least.
+        confidence: 1 - the share of tours without growth that fail all the same; `multimodal.sync.growth` names the
+            test and its source.
+
+    Raises:
+        DriftError: the skew grows, or shrinks, by more than its noise explains.
+        UsageError: too few reveals to judge.
+    """
+    raise_faults(log, growth_faults(log, confidence))
+
+
+def assert_same_text_as_batch(log: SyncLog, text: str) -> None:
+    """Streamed token by token, the narration is to the letter what the generator gives at once.
+
+    Args:
+        log: what was recorded.
+        text: the same narration, generated in one piece (greedy, or with the same seed).
+
+    Raises:
+        DriftError: it is not, or its tokens came out of order.
+    """
+    raise_faults(log, text_faults(log, text))
+
+
+def assert_order(log: SyncLog, keys: Sequence[str]) -> None:
+    """The pictures shown are these, in this order, previews included, and no others.
+
+    Raises:
+        DriftError: they are not.
+    """
+    raise_faults(log, order_faults(log, keys))
 
 
 async def record(stream: MultiModalStream, *, limit: float = 60.0) -> SyncLog:
