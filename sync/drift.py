@@ -19,26 +19,52 @@ hidden        painted while the page was hidden. Not in the painted skew, not in
 Same-frame share = judged reveals painted in the frame of their words / judged reveals. Judged are all reveals that are
 not counted apart; one that no receipt covers is a miss. Without receipts there is no share.
 
+Each reveal's own time, at each vantage point, stands on one time base, `pts_ms` (`multimodal.sync.clocks`), with how
+far it may be off: 0 at `emitted`, what the pings leave open at `arrived` and `painted`, `ACK_MS` for arrivals that only
+acknowledgements tell of. Latency is the way from `emitted` to there, given only where the pings measured the clock.
+A skew is a difference on one clock, so its uncertainty is smaller: 0 at `emitted`; on the viewer's clock the grain of
+its timer, `GRAIN_MS`, and `RATE_LIMIT` of the skew; `ACK_MS` for arrivals by acknowledgement.
+
 Percentiles are nearest-rank over signed values. Drift is the least-squares slope of skew over the time of the words, in
-ms per minute, at the last vantage point that the log has. An event is lost when its `seq` is missing from the emitted
-ones (counted from 0) or, where arrivals are recorded, from those; duplicated for each time it comes again; out of order
-when its first coming follows a higher `seq`.
+ms per minute, at the last vantage point that the log has; its standard error is sqrt(SSR / (n - 2) / Sxx), and a slope
+within twice that is noise. The flow of the words (TTFT, ITL, jitter, ...) is defined in `multimodal.sync.pace`. An
+event is lost when its `seq` is missing from the emitted ones (counted from 0) or, where arrivals are recorded, from
+those; duplicated for each time it comes again; out of order when its first coming follows a higher `seq`.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from statistics import linear_regression
+from statistics import fmean, linear_regression
 from typing import Literal
 
 import msgspec
 
 from multimodal.events import CueMissed, Reveal, Swap, SyncMark, Text
-from multimodal.sync.log import Painted, SyncLog
-from multimodal.sync.report import VANTAGES, DriftReport, Spread, Vantage
+from multimodal.sync.clocks import RATE_LIMIT
+from multimodal.sync.log import ACK_MS, Painted, SyncLog
+from multimodal.sync.pace import moment, pace_of
+from multimodal.sync.report import VANTAGES, ClockFigures, DriftReport, RevealFigures, Spread, Vantage
 
-__all__ = ["DriftReport", "Order", "Pair", "Spread", "Vantage", "drift_report", "order_of", "orders", "pairs"]
+__all__ = [
+    "DriftReport",
+    "Order",
+    "Pair",
+    "Slope",
+    "Spread",
+    "Vantage",
+    "drift_report",
+    "order_of",
+    "orders",
+    "pairs",
+    "skew_uncertainty_ms",
+    "trend",
+]
+
+GRAIN_MS = 0.1
+"""A page that is not isolated from other origins reads its clock in steps of 100 us (High Resolution Time, W3C)."""
 
 Apart = Literal["", "held", "mark_0", "end_mark", "hidden"]
 
@@ -164,18 +190,51 @@ def orders(log: SyncLog) -> dict[Vantage, Order]:
     return found
 
 
+class Slope(msgspec.Struct, frozen=True):
+    """A trend, and its noise: the slope and its standard error, both in ms per minute; None = too few reveals."""
+
+    ms_per_minute: float | None = None
+    error_ms_per_minute: float | None = None
+
+    @classmethod
+    def over(cls, at_ms: Sequence[float], values_ms: Sequence[float]) -> Slope:
+        """The least-squares slope of values over time; it needs two different times, its error three values."""
+        if len(set(at_ms)) < 2:
+            return cls()
+        slope, start = linear_regression(at_ms, values_ms)
+        error = None
+        if len(at_ms) > 2:
+            middle = fmean(at_ms)
+            rest = sum((y - start - slope * x) ** 2 for x, y in zip(at_ms, values_ms, strict=True))
+            spread = sum((x - middle) ** 2 for x in at_ms)
+            error = round(math.sqrt(rest / (len(at_ms) - 2) / spread) * 60_000, 3)
+        return cls(round(slope * 60_000, 3), error)
+
+
+def trend(log: SyncLog) -> Slope:
+    """The drift of a log and its noise, as `drift_report` gives them."""
+    return _trend(log, _skews(pairs(log)))
+
+
+def skew_uncertainty_ms(log: SyncLog, vantage: Vantage, skew_ms: float = 0.0) -> float:
+    """How far a skew may be off: a limit below it cannot be judged."""
+    if vantage == "emitted":
+        return 0.0
+    if vantage == "arrived" and log.acked:
+        return ACK_MS
+    return round(GRAIN_MS + RATE_LIMIT * abs(skew_ms), 3)
+
+
 def drift_report(log: SyncLog) -> DriftReport:
     """Measure a recording. A log without reveals or receipts gives a report with fewer figures, never an error."""
     found = pairs(log)
     cues = {*(log.plan or ()), *log.outcomes}
-    measured = [pair for pair in found if pair.apart != "held"]
-    skews: dict[Vantage, list[Pair]] = {}
-    for vantage in VANTAGES:
-        if those := [pair for pair in measured if vantage in pair.skew_ms]:
-            skews[vantage] = those
+    skews = _skews(found)
     judged = [pair for pair in found if not pair.apart] if log.painted else []
     previews = [pair for pair in found if pair.reveal.preview]
     seqs = orders(log).values()
+    slope = _trend(log, skews)
+    reveals = tuple(_figures(log, pair) for pair in found)
     return DriftReport(
         reveals_expected=len(cues),
         reveals_shown=len({pair.reveal.cue for pair in found}),
@@ -185,7 +244,7 @@ def drift_report(log: SyncLog) -> DriftReport:
         declared_late=sum(pair.reveal.declared_late for pair in found),
         token_drift_max=max((pair.token_drift for pair in found), default=None),
         skew_ms={name: Spread.over(pair.skew_ms[name] for pair in those) for name, those in skews.items()},
-        drift_ms_per_minute=_trend(log, skews),
+        drift_ms_per_minute=slope.ms_per_minute,
         same_frame_share=sum(pair.same_frame for pair in judged) / len(judged) if judged else None,
         judged=len(judged),
         apart=dict(Counter(pair.apart for pair in found if pair.apart)),
@@ -197,19 +256,74 @@ def drift_report(log: SyncLog) -> DriftReport:
         events_duplicated=sum(len(order.duplicated) for order in seqs),
         events_out_of_order=sum(len(order.out_of_order) for order in seqs),
         truncated=log.truncated,
+        skew_uncertainty_ms={
+            name: max(skew_uncertainty_ms(log, name, pair.skew_ms[name]) for pair in those)
+            for name, those in skews.items()
+        },
+        drift_error_ms_per_minute=slope.error_ms_per_minute,
+        latency_ms=_latency(log, reveals),
+        pace=pace_of(log),
+        clock=_clock(log),
+        reveals=reveals,
     )
 
 
-def _trend(log: SyncLog, skews: dict[Vantage, list[Pair]]) -> float | None:
-    """The slope of skew at the last vantage point, in ms per minute."""
-    if not skews:
+def _skews(found: Sequence[Pair]) -> dict[Vantage, list[Pair]]:
+    """The reveals with a skew, by vantage point; those that a hold delayed measure the hold, not the skew."""
+    skews: dict[Vantage, list[Pair]] = {}
+    for vantage in VANTAGES:
+        if those := [pair for pair in found if pair.apart != "held" and vantage in pair.skew_ms]:
+            skews[vantage] = those
+    return skews
+
+
+def _figures(log: SyncLog, pair: Pair) -> RevealFigures:
+    reveal = pair.reveal
+    at = {name: found for name in VANTAGES if (found := moment(log, reveal, name)) is not None}
+    return RevealFigures(
+        cue=reveal.cue,
+        key=reveal.key,
+        product=reveal.product,
+        anchor=reveal.anchor,
+        mark=reveal.mark,
+        token_drift=pair.token_drift,
+        at_ms={name: instant.ms for name, instant in at.items()},
+        at_uncertainty_ms={
+            name: instant.uncertainty_ms for name, instant in at.items() if instant.uncertainty_ms is not None
+        },
+        skew_ms=pair.skew_ms,
+        skew_uncertainty_ms={name: skew_uncertainty_ms(log, name, skew) for name, skew in pair.skew_ms.items()},
+        held_ms=pair.held_ms,
+        swap_ms=pair.swap_ms,
+        apart=pair.apart,
+        same_frame=pair.same_frame if None not in pair.frames else None,
+    )
+
+
+def _latency(log: SyncLog, reveals: Iterable[RevealFigures]) -> dict[Vantage, Spread]:
+    found: dict[Vantage, Spread] = {}
+    for vantage in VANTAGES[1:]:
+        ways = [figures.at_ms[vantage] - figures.at_ms["emitted"] for figures in reveals if vantage in figures.at_ms]
+        if ways and log.base.measured:
+            found[vantage] = Spread.over(ways)
+    return found
+
+
+def _clock(log: SyncLog) -> ClockFigures | None:
+    offset = log.base.offset(log.pings[-1].viewer_ms) if log.pings else None
+    if offset is None:
         return None
+    trips = Spread.over(ping.heard_ms - ping.sent_ms for ping in log.pings)
+    return ClockFigures(offset.offset_ms, offset.uncertainty_ms, offset.rate_ppm, trips)
+
+
+def _trend(log: SyncLog, skews: dict[Vantage, list[Pair]]) -> Slope:
+    """The slope of skew at the last vantage point."""
+    if not skews:
+        return Slope()
     vantage, those = list(skews.items())[-1]
     at_ms = [_words_at(log, pair, vantage) for pair in those]
-    if len(set(at_ms)) < 2:
-        return None
-    slope = linear_regression(at_ms, [pair.skew_ms[vantage] for pair in those]).slope
-    return round(slope * 60_000, 3)
+    return Slope.over(at_ms, [pair.skew_ms[vantage] for pair in those])
 
 
 def _words_at(log: SyncLog, pair: Pair, vantage: Vantage) -> float:
