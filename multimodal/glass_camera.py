@@ -86,7 +86,7 @@ class Camera:
             await asyncio.sleep(_POLL)
             now = time.monotonic()
             age, calm = now - self._started, now - self._changed
-            if (age > 5.2 and (0.1 < calm < 0.16 or calm > 1.0)) or age > 6.5:
+            if (age > 5.8 and (0.1 < calm < 0.16 or calm > 1.0)) or age > 6.5:
                 await self._finish()
                 await self.start()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser
     from playwright.async_api import Route as Request_
 
-__all__ = ["FAULTS", "HONEST", "Fault", "Played", "planted", "play", "serving"]
+__all__ = ["FAULTS", "HONEST", "UNHURRIED", "Fault", "Played", "planted", "play", "serving"]
 
 PLAYER = "product-tour.js"
 SYLLABLES = (
@@ -56,6 +56,8 @@ SYLLABLES = (
 TOUR_LIMIT = 60.0
 TTFT = 0.5
 """Seconds to the first word: no narrator starts at once, and the page takes in its first pictures meanwhile."""
+PICTURE_EVERY = 0.15
+"""Seconds from one picture to the next: faster than the words need them, and no burst that stalls a slow page."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -83,6 +85,8 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 HONEST = Fault("honest", "the player as it ships")
+UNHURRIED = Fault("honest", "the player as it ships, a picture every 270 ms in place of 210", gap=0.09)
+"""For a slowed-down page: a stall longer than the time between two pictures lets one of them never be shown at all."""
 
 FAULTS = (
     Fault(
@@ -162,7 +166,9 @@ class _Shop:
         random = np.random.default_rng(pairs)
         text = ["".join(random.choice(SYLLABLES, 3)) + " " for _ in range(3 * pairs)]
         cues = [Cue(3 * number + 3, f"p{number}") for number in range(pairs)]
-        pictures = PlannedScriptImagePipe(self.pictures(width, pairs))
+        # One after the other, as a pipe that decodes and encodes gives them, and each well before its words.
+        given = [(picture, number * PICTURE_EVERY) for number, picture in enumerate(self.pictures(width, pairs))]
+        pictures = PlannedScriptImagePipe(given)
         return MultiModalStream(ScriptTextPipe(text, ttft=TTFT, gap=gap_ms / 1000), pictures, 3, cues=cues)
 
     def record(self, stream: MultiModalStream) -> Callable[[dict[str, Any]], None]:
