@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any
 
 import pytest
@@ -11,12 +10,13 @@ import pytest
 from multimodal.events import Text
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
+from multimodal.sync.link import LinkProfile
+from multimodal.sync.relay import UdpRelay
 from multimodal.transport import scheduler
 from multimodal.transport.session import ViewerSession
 from multimodal.transport.viewer import Viewer
 from multimodal.transport.webrtc import WebRTCLink
 from tests.support import run
-from tests.transport.relay import Relay
 
 WORDS = [f"w{number} " for number in range(12)]
 LOOPBACK = {"bind_addresses": ["127.0.0.1"]}
@@ -26,33 +26,24 @@ async def wait_for_last_word() -> float:
     """Seconds from the last word's emission to its arrival, its packet lost once, at a round trip of 60 ms."""
     loop = asyncio.get_running_loop()
     emitted = 0.0
-    armed = False
-
-    def drop(size_bytes: int) -> bool:
-        nonlocal armed
-        # Acks and keep-alives are smaller than the bundle that ends the tour.
-        lost, armed = armed and size_bytes > 200, armed and size_bytes <= 200
-        return lost
 
     def on_record(line: dict[str, Any]) -> None:
-        nonlocal armed, emitted
+        nonlocal emitted
         if line["vantage"] == "emitted" and line["event"].get("token_index") == len(WORDS) - 1:
-            armed, emitted = True, loop.time()
+            emitted = loop.time()
+            # Acks and keep-alives are smaller than the bundle that ends the tour.
+            relay.down.lose_next(200)
 
-    relay = Relay(0.03, drop)
-    client, offer = await WebRTCLink.offering(**LOOPBACK)
-    # Without the client's addresses the server can only answer through the relay.
-    server, answer = await WebRTCLink.answering(re.sub(r"a=candidate:.*\r\n", "", offer), **LOOPBACK)
-    try:
-        await client.accept(await relay.answer(answer))
+    async with UdpRelay(LinkProfile(delay=0.03)) as relay:
+        client, offer = await WebRTCLink.offering(**LOOPBACK)
+        server, answer = await WebRTCLink.answering(UdpRelay.rewrite_offer(offer), **LOOPBACK)
+        await client.accept(await relay.rewrite_answer(answer))
         stream = MultiModalStream(ScriptTextPipe(WORDS, gap=0.05), ScriptImagePipe([]))
         async with asyncio.TaskGroup() as group:
             group.create_task(ViewerSession(stream, server, on_record=on_record).run())
             watching = group.create_task(Viewer(client).watch())
-    finally:
-        relay.close()
     seen = watching.result()
-    assert relay.dropped == 1
+    assert relay.down.counters.lost == 1
     assert seen.text == "".join(WORDS)
     last = max(index for index, event in enumerate(seen.events) if isinstance(event, Text))
     return seen.at[last] - emitted

@@ -17,6 +17,7 @@ from multimodal.errors import ChannelClosedError, TransportError
 from multimodal.events import StreamEnd, Swap, Text
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
+from multimodal.sync.link import LinkProfile
 from multimodal.sync.log import SyncLog
 from multimodal.transport.base import Inbound
 from multimodal.transport.client import ViewerProtocol
@@ -51,7 +52,7 @@ class Stage:
         self.text = ScriptTextPipe(self.words, gap=gap, fail_at=fail_at)
         self.images = ScriptImagePipe(pictures or [(image, 0.0) for image in self.pictures])
         self.stream = MultiModalStream(self.text, self.images)
-        self.server, self.client = memory_link(latency=latency, bytes_per_s=bytes_per_s)
+        self.server, self.client = memory_link(LinkProfile(delay=latency, bytes_per_s=bytes_per_s))
         self.records: list[dict[str, Any]] = []
         self.session = ViewerSession(self.stream, self.server, limits=limits, on_record=self.records.append)
 
@@ -276,7 +277,7 @@ def test_too_much_garbage_ends_the_session_with_a_reason(garbage: str | bytes) -
         raw = Raw(stage.client)
         raw.say(wire.Hello())
         for _ in range(25):
-            stage.client._hand_over(Inbound("events", garbage), 10)
+            stage.client._way.carry(Inbound("events", garbage), 10)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(stage.session.run())
             await raw.listen()
