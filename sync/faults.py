@@ -9,6 +9,7 @@ import msgspec
 
 from multimodal.errors import DriftError
 from multimodal.events import AnyEvent, AssetReserved, CueMissed, Reveal, Swap, SyncMark, Text
+from multimodal.sync.context import current
 from multimodal.sync.log import SyncLog
 
 __all__ = ["Cause", "Fault", "describe", "raise_faults", "tokens"]
@@ -47,15 +48,25 @@ class Fault(msgspec.Struct, frozen=True):
     where: str = ""
 
     def text(self, log: SyncLog) -> str:
-        """The verdict and its four lines."""
+        """The verdict and its four lines; the place is told in both units, token and ms of the stream."""
         where = f" ({self.where})" if self.where else ""
+        words = log.words_before(self.boundary)
+        at = f", at {words.pts_ms:.0f} ms" if words else ", before the first word"
         return (
             f"{self.verdict}\n"
             f"  words     {log.words_around(self.boundary)}\n"
-            f"  token     {self.boundary}{where}\n"
+            f"  token     {self.boundary}{at}{where}\n"
             f"  cause     {self.cause}: {self.why}\n"
-            f"  timeline  multimodal tour --check --record FILE"
+            f"  timeline  {_timeline(log)}"
         )
+
+
+def _timeline(log: SyncLog) -> str:
+    """Where the whole tour can be seen: the report of the test that runs, else the recording, else how to make one."""
+    report = current.get().report
+    if report is not None:
+        return report(log)
+    return log.source or "multimodal tour --check --record FILE"
 
 
 def raise_faults(log: SyncLog, faults: Iterable[Fault]) -> None:

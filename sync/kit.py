@@ -1,6 +1,6 @@
 """Assertions over the log of a tour, for tests: WHICH picture was shown, WHETHER, and WHEN. And `record`.
 
-    which    assert_right_product, assert_order, assert_same_text_as_batch
+    which    assert_right_product, assert_order, assert_same_text_as_batch, assert_same_log
     whether  assert_every_cue_settled, assert_all_mentions_shown
     when     assert_in_sync, assert_holds_kept, assert_no_spoiler, assert_no_growth
 
@@ -19,18 +19,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from multimodal.errors import SyncError, UsageError
+from multimodal.errors import SyncError
 from multimodal.events import AnyEvent, CueMissed, Reveal
+from multimodal.sync.context import current
 from multimodal.sync.faults import Fault, raise_faults
+from multimodal.sync.golden import assert_same_log
 from multimodal.sync.growth import growth_faults
 from multimodal.sync.holds import hold_faults
 from multimodal.sync.identity import product_faults
 from multimodal.sync.log import SyncLog
 from multimodal.sync.rules import cue_faults, mark_faults, sequence_faults, text_faults
 from multimodal.sync.showing import mention_faults, order_faults, spoiler_faults
-from multimodal.sync.timing import PRESETS, pair_faults
+from multimodal.sync.timing import limits_of, marked_limits, pair_faults, refuse_below_uncertainty
 
 if TYPE_CHECKING:
     from multimodal.stream import MultiModalStream
@@ -44,6 +44,7 @@ __all__ = [
     "assert_no_spoiler",
     "assert_order",
     "assert_right_product",
+    "assert_same_log",
     "assert_same_text_as_batch",
     "record",
 ]
@@ -54,7 +55,7 @@ HOLD_TOLERANCE_MS = 100.0
 
 def assert_in_sync(
     log: SyncLog,
-    preset: str = "default",
+    preset: str | None = None,
     *,
     max_hold: float = 0.25,
     hold_tolerance_ms: float = HOLD_TOLERANCE_MS,
@@ -69,7 +70,8 @@ def assert_in_sync(
     Args:
         log: what was recorded.
         preset: ``strict`` (the anchor's own mark, -100/+240 ms), ``default`` (within `sync_interval - 1` tokens,
-            -250/+500 ms) or ``relaxed`` (the same sentence, +1000 ms).
+            -250/+500 ms) or ``relaxed`` (the same sentence, +1000 ms); `multimodal.sync.timing.PRESETS` names their
+            sources. None = what the test's ``sync`` marker or pytest's `--sync-preset` says, else ``default``.
         max_hold: seconds, for cues whose own is not in the plan.
         hold_tolerance_ms: how far a hold may overrun its deadline.
         overrides: one or more of `early_ms`, `late_ms`, `max_token_drift`, `min_same_frame_share`, `max_swap_ms`
@@ -77,15 +79,14 @@ def assert_in_sync(
 
     Raises:
         DriftError: it did not, or no picture came at all.
-        UsageError: an unknown preset or override.
+        UsageError: an unknown preset or override, or a limit in ms that is smaller than what the clocks of the log
+            may be off.
     """
-    if preset not in PRESETS:
-        raise UsageError(f"preset={preset!r} is unknown; use one of {', '.join(PRESETS)}")
-    limits = PRESETS[preset]
-    known = [name for name in limits.__struct_fields__ if name != "place"]
-    if unknown := overrides.keys() - set(known):
-        raise UsageError(f"assert_in_sync has no limit {', '.join(sorted(unknown))}; it has {', '.join(known)}")
-    limits = msgspec.structs.replace(limits, **overrides)
+    if preset is None:
+        preset, marked = current.get().preset, current.get()
+        overrides = marked_limits(marked.max_tokens, marked.max_ms) | overrides
+    limits = limits_of(preset, overrides)
+    refuse_below_uncertainty(log, limits)
     faults = [*pair_faults(log, limits, preset), *hold_faults(log, max_hold, hold_tolerance_ms)]
     if not faults and not log.of(Reveal):
         faults.append(_nothing_shown(log))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from multimodal.errors import UsageError
 from multimodal.events import Reveal
-from multimodal.sync.drift import Pair, pairs
+from multimodal.sync.drift import Pair, pairs, skew_uncertainty_ms
 from multimodal.sync.faults import Cause, Fault, tokens
 from multimodal.sync.log import SyncLog
+from multimodal.sync.report import VANTAGES, Vantage
 from multimodal.sync.words import sentence_end
 
-__all__ = ["PRESETS", "Limits", "pair_faults"]
+__all__ = ["PRESETS", "Limits", "limits_of", "marked_limits", "pair_faults", "refuse_below_uncertainty"]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -59,6 +62,55 @@ us a picture before its words, which gives the sentence away - and two grades, n
 +1000 ms are our own choice. Their millisecond limits for lips are NOT ours: a reader's eye needs some 200 ms for one
 move from word to picture.
 """
+
+
+def limits_of(preset: str, overrides: Mapping[str, Any]) -> Limits:
+    """A preset with some of its limits replaced.
+
+    Raises:
+        UsageError: an unknown preset or limit.
+    """
+    if preset not in PRESETS:
+        raise UsageError(f"preset={preset!r} is unknown; use one of {', '.join(PRESETS)}")
+    known = [name for name in Limits.__struct_fields__ if name != "place"]
+    if unknown := overrides.keys() - set(known):
+        raise UsageError(f"assert_in_sync has no limit {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+    return msgspec.structs.replace(PRESETS[preset], **overrides)
+
+
+def marked_limits(max_tokens: int | None, max_ms: float | None) -> dict[str, Any]:
+    """What a marker's `max_tokens` and `max_ms` replace: ms count in both directions."""
+    limits: dict[str, Any] = {}
+    if max_tokens is not None:
+        limits["max_token_drift"] = max_tokens
+    if max_ms is not None:
+        limits |= {"early_ms": max_ms, "late_ms": max_ms}
+    return limits
+
+
+def refuse_below_uncertainty(log: SyncLog, limits: Limits) -> None:
+    """A limit finer than the clocks of a log can tell proves nothing, whether it holds or not.
+
+    Raises:
+        UsageError: `early_ms` or `late_ms` is smaller than what a skew at the judged vantage point may be off.
+    """
+    found = [pair.skew_ms for pair in pairs(log) if pair.skew_ms]
+    seen: Vantage | None = None
+    for vantage in VANTAGES:
+        if any(vantage in skews for skews in found):
+            seen = vantage
+    if seen is None:
+        return
+    for name in ("early_ms", "late_ms"):
+        limit = getattr(limits, name)
+        if limit is None:
+            continue
+        doubt = skew_uncertainty_ms(log, seen, limit)
+        if limit < doubt:
+            raise UsageError(
+                f"{name}={limit:g} is smaller than the uncertainty of this log's clocks, {doubt:.1f} ms as {seen}:"
+                f" it could neither pass nor fail with any meaning; give at least {name}={math.ceil(doubt)}"
+            )
 
 
 def pair_faults(log: SyncLog, limits: Limits, label: str) -> Iterator[Fault]:

@@ -28,8 +28,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("demos", "bench", "check"),
     ("cli", "__main__"),
 )
-LAZY_UPWARDS = {("sync", "stream"), ("sync", "transport")}
-"""Runners of the kit import these inside functions (the contract allows it)."""
+LAZY_UPWARDS = {("sync", "stream"), ("sync", "transport"), ("sync", "browser"), ("sync", "check")}
+"""Runners and fixtures of the kit import these inside functions (the contract allows it)."""
 
 
 def modules() -> dict[str, Path]:

@@ -15,6 +15,7 @@ from multimodal.events import Reveal, Text
 from multimodal.sync import growth
 from multimodal.sync.kit import (
     assert_all_mentions_shown,
+    assert_in_sync,
     assert_no_growth,
     assert_no_spoiler,
     assert_order,
@@ -237,3 +238,18 @@ def test_text_as_in_one_piece() -> None:
     ) as it:
         assert_same_text_as_batch(tour(), "".join(TOKENS).replace("Moss", "moss"))
     assert "  cause     generator: " in four_lines(str(it.value))[3]
+
+
+# ---- limits that the clocks cannot tell ------------------------------------------------------------------------------
+
+
+def test_a_limit_below_the_uncertainty_of_the_clocks_is_refused() -> None:
+    log = tour()
+    with pytest.raises(UsageError, match=r"late_ms=0 is smaller than the uncertainty of this log's clocks, .* painted"):
+        assert_in_sync(log, late_ms=0)
+    told = tuple(msgspec.structs.replace(item, clock="server") for item in log.arrived)
+    acked = msgspec.structs.replace(log, arrived=told, painted=())
+    assert_in_sync(acked, early_ms=60, late_ms=60)
+    with pytest.raises(UsageError, match=r"early_ms=40 is .*, 50\.0 ms as arrived: .* give at least early_ms=50"):
+        assert_in_sync(acked, early_ms=40)
+    assert_in_sync(tour(viewer=False), late_ms=0, early_ms=0)  # one clock, which is exact
