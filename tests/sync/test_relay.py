@@ -124,6 +124,22 @@ def test_loss_and_order_are_the_profiles() -> None:
     clean(scenario)
 
 
+def test_what_is_late_holds_up_nobody() -> None:
+    async def scenario() -> None:
+        profile = LinkProfile(reorder=0.5, reorder_by=0.5)
+        async with between(profile, seed=2) as (relay, server, viewer, front):
+            for number in range(20):
+                viewer.transport.sendto(bytes([number]), front)
+            await until(lambda: len(server.got) == 20)
+            late = relay.up.counters.reordered
+            assert 5 < late < 15
+            first = server.got[0][0]
+            assert sum(at - first < 0.4 for at, _, _ in server.got) == 20 - late
+            assert sorted(server.data[: 20 - late]) == server.data[: 20 - late]
+
+    clean(scenario)
+
+
 def test_the_rate_holds_in_real_time() -> None:
     async def scenario() -> None:
         profile = LinkProfile(bytes_per_s=50_000, queue_bytes=20_000)

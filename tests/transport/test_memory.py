@@ -127,7 +127,7 @@ async def send_each(server: MemoryLink, messages: list[str], gap: float) -> None
         await asyncio.sleep(gap)
 
 
-def test_a_loss_is_repaired_by_three_later_messages_in_order() -> None:
+def test_a_loss_is_repaired_by_three_later_messages_in_order(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         server, client = memory_link(Network(LinkProfile(delay=0.03, lose=(1,)), LinkProfile(delay=0.02)))
         async with asyncio.TaskGroup() as group:
@@ -137,7 +137,21 @@ def test_a_loss_is_repaired_by_three_later_messages_in_order() -> None:
         expected = [("0", 0.03), *((str(number), 0.12) for number in range(1, 7))]
         assert reading.result() == expected
         assert server.network.counters.lost == 1
-        assert server.network.counters.sent == 8
+        await asyncio.sleep(10)
+        assert server.network.counters.sent == 8, "its timer went with it"
+
+    virtual(scenario())
+    assert caplog.records == []
+
+
+def test_a_datagram_is_hastened_once_and_then_waits_for_its_timer() -> None:
+    async def scenario() -> None:
+        server, client = memory_link(LinkProfile(delay=0.01, lose=(0, 4)))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(send_each(server, [str(number) for number in range(9)], 0.1))
+            reading = group.create_task(arrivals(client, 9))
+        # Sent again at 0.32, when the third later one was acknowledged, and lost once more: a second from there.
+        assert reading.result() == [(str(number), 1.33) for number in range(9)]
 
     virtual(scenario())
 
@@ -164,6 +178,31 @@ def test_pictures_do_not_wait_for_a_lost_word() -> None:
         assert await arrivals(client, 3) == [(b"p0", 0.01), ("w0", 0.03), ("w1", 0.03)]
         with pytest.raises(ChannelClosedOK):
             await client.receive()
+
+    virtual(scenario())
+
+
+def test_the_close_waits_for_a_lost_picture() -> None:
+    async def scenario() -> None:
+        server, client = memory_link(LinkProfile(delay=0.01, lose=(0,)))
+        server.send_image(b"p0")
+        await server.aclose()
+        assert await arrivals(client, 1) == [(b"p0", 1.01)]
+        with pytest.raises(ChannelClosedOK):
+            await client.receive()
+
+    virtual(scenario())
+
+
+def test_nothing_is_sent_again_to_a_peer_that_closed() -> None:
+    async def scenario() -> None:
+        server, client = memory_link(Network(LinkProfile(loss=1.0), LinkProfile()))
+        server.send_event("lost")
+        await client.aclose()
+        with pytest.raises(ChannelClosedOK, match="the peer closed"):
+            await server.receive()
+        await asyncio.sleep(100)
+        assert server.network.counters.sent == 1
 
     virtual(scenario())
 
