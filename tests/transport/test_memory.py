@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from multimodal.errors import ChannelClosedError, ChannelClosedOK, MessageTooLarge, UsageError
 from multimodal.sync.link import LinkProfile, Network
@@ -243,6 +246,53 @@ def test_nothing_is_lost_or_disordered_on_a_bad_road() -> None:
     found = virtual(scenario())
     assert [data for data, _ in found] == [f"{number:02}" for number in range(100)]
     assert found == virtual(scenario()), "the same seed gives the same times"
+
+
+bad_roads = st.builds(
+    LinkProfile,
+    delay=st.floats(0, 0.5),
+    jitter=st.sampled_from([0.0, 0.3]),
+    bytes_per_s=st.one_of(st.none(), st.floats(2000, 1e6)),
+    loss=st.floats(0, 0.3),
+    lose=st.lists(st.integers(0, 20), max_size=3).map(tuple),
+    reorder=st.floats(0, 0.5),
+    duplicate=st.floats(0, 0.5),
+    mtu_bytes=st.one_of(st.none(), st.integers(200, 1500)),
+    freeze=st.sampled_from([(), ((0.1, 3.0),)]),
+    cut=st.sampled_from([(), ((0.1, 3.0),)]),
+)
+sends = st.lists(
+    st.tuples(st.sampled_from(["events", "images"]), st.integers(8, 5000), st.sampled_from([0.0, 0.01, 0.3])),
+    max_size=20,
+)
+
+
+@given(bad_roads, sends, st.integers(0, 2**32))
+def test_every_message_arrives_once_and_words_in_order(
+    road: LinkProfile, messages: list[tuple[str, int, float]], seed: int
+) -> None:
+    async def scenario() -> list[Inbound]:
+        server, client = memory_link(road, seed=seed)
+        for number, (channel, size, gap) in enumerate(messages):
+            data = str(number).rjust(size)
+            if channel == "events":
+                server.send_event(data)
+            else:
+                server.send_image(data.encode())
+            await asyncio.sleep(gap)
+        await server.aclose()
+        received = []
+        with suppress(ChannelClosedOK):
+            while True:
+                received.append(await client.receive())
+        assert server.buffered_amount == 0
+        return received
+
+    received = virtual(scenario())
+    expected = list(enumerate(channel for channel, _, _ in messages))
+    assert sorted((int(data), channel) for channel, data in received) == expected
+    words = [int(data) for channel, data in received if channel == "events"]
+    assert words == sorted(words)
 
 
 def test_a_road_that_is_cut_for_ever_is_lost_after_ten_timers() -> None:
