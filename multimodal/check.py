@@ -86,13 +86,14 @@ async def check_tour(options: Sequence[str], *, record: Path | None = None) -> d
 
 @asynccontextmanager
 async def serving(options: Sequence[str]) -> AsyncIterator[str]:
-    """A `multimodal tour` server in a process of its own; gives its URL.
+    """A `multimodal tour` server in a process of its own, on any free port unless the options name one; gives its URL.
 
     Raises:
         UsageError: it did not start; with its own words.
     """
+    port = () if "--port" in options else ("--port", "0")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "multimodal", "tour", *options),
+        *(sys.executable, "-m", "multimodal", "tour", *port, *options),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
