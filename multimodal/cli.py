@@ -1,4 +1,4 @@
-"""The command `multimodal`: tour, bench. It reads options and calls; what it calls is elsewhere."""
+"""The command `multimodal`. It reads options and calls; what it calls is elsewhere (`multimodal.commands` has more)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from multimodal._version import __version__
+from multimodal.commands import PORT, add_commands, add_shop, mapping
 from multimodal.errors import MultiModalError, UsageError
 from multimodal.values import LATE_POLICIES
 
@@ -26,7 +27,6 @@ BENCHES = {
     "tour": "the whole matrix of `tour --check`: catalogues, sync intervals, slow pictures",
     "transport": "the road on loopback: set-up, and how long words wait while pictures flow",
 }
-PORT = 8765
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"multimodal-stream {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_tour(commands.add_parser("tour", help="serve a product tour on loopback, or check one in a browser"))
+    add_commands(commands)
     bench = commands.add_parser("bench", help="run a benchmark", formatter_class=argparse.RawDescriptionHelpFormatter)
     bench.epilog = "benchmarks:\n" + "\n".join(f"  {name:12} {what}" for name, what in BENCHES.items())
     bench.add_argument("name", choices=sorted(BENCHES), metavar="NAME", help="which; see below")
@@ -69,13 +70,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_tour(tour: argparse.ArgumentParser) -> None:
     shop = tour.add_argument_group("what is toured")
-    shop.add_argument(
-        "--catalog", type=Path, metavar="PATH", help="a shop's own catalogue (CSV, TSV, JSON); default: the demo shop"
-    )
-    shop.add_argument("--images", type=Path, metavar="DIR", help="the folder of its pictures")
-    shop.add_argument(
-        "--map", metavar="title=name,id=slug", help="other column names of its CSV: ours=theirs, comma-separated"
-    )
+    add_shop(shop)
     shop.add_argument("--narrator", default="script", metavar="script", help="who narrates; this version has: script")
     shop.add_argument("--lang", default="en", metavar="en", help="language of the narration; this version has: en")
     how = tour.add_argument_group("how it is played")
@@ -108,8 +103,7 @@ def _tour(options: argparse.Namespace) -> int:
         raise UsageError(f"--narrator {options.narrator} is not built yet; this version has: script")
     if options.lang != "en":
         raise UsageError(f"--lang {options.lang} is not built yet; this version has: en")
-    if options.catalog is None and (options.images or options.map):
-        raise UsageError("--images and --map describe a --catalog; name it, or leave them out for the demo shop")
+    mapping(options)
     if not options.slow_images >= 0:
         raise UsageError(f"--slow-images {options.slow_images} must be 0 or more milliseconds")
     if not options.speed > 0:
@@ -127,7 +121,7 @@ def _serve(options: argparse.Namespace) -> int:
     from multimodal.demos.product_tour.tour import Settings, demo_tour, shop_tour, tour_app
     from multimodal.serving.run import Recordings, serve
 
-    tour = shop_tour(options.catalog, options.images, _mapping(options.map)) if options.catalog else demo_tour()
+    tour = shop_tour(options.catalog, options.images, mapping(options)) if options.catalog else demo_tour()
     settings = Settings(options.sync_interval, options.late, options.slow_images / 1000, options.speed)
     if options.catalog:
         print(f"{options.catalog}: {tour.catalog.report()}", file=sys.stderr)
@@ -146,15 +140,6 @@ def serve_arguments(options: argparse.Namespace) -> list[str]:
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
     return words
-
-
-def _mapping(text: str | None) -> dict[str, str] | None:
-    if text is None:
-        return None
-    pairs = [part.partition("=") for part in text.split(",")]
-    if not all(ours.strip() and theirs.strip() for ours, _, theirs in pairs):
-        raise UsageError(f"--map {text!r} is not of the form title=name,id=slug")
-    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
 
 
 def _bench(options: argparse.Namespace) -> int:

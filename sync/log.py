@@ -32,6 +32,7 @@ import msgspec
 
 from multimodal.errors import RemoteProtocolError, UsageError
 from multimodal.events import (
+    VERSION,
     AnyEvent,
     AssetReserved,
     CueMissed,
@@ -208,6 +209,12 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
             yield msgspec.json.encode(_Planned(cue=number, **fields)) + b"\n"
         for item in (*self.events, *self.arrived, *self.painted, *self.ready, *self.pings):
             yield record_line(item)
+        for seq in self.skipped:
+            # What it was is lost, that it was must not be: its `seq` would count as missing.
+            yield (
+                msgspec.json.encode({"vantage": "emitted", "event": {"kind": "skipped", "v": VERSION, "seq": seq}})
+                + b"\n"
+            )
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the recording as JSON lines, in place of what was there.

@@ -25,8 +25,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("journal", "transport"),
     ("serving", "browser", "glass"),
     ("player", "assets"),
-    ("demos", "bench", "check"),
-    ("cli", "__main__"),
+    ("demos", "bench", "check", "recordings"),
+    ("replay",),
+    ("commands", "cli", "__main__"),
 )
 LAZY_UPWARDS = {("sync", "stream"), ("sync", "transport"), ("sync", "browser"), ("sync", "check")}
 """Runners and fixtures of the kit import these inside functions (the contract allows it)."""

@@ -34,7 +34,7 @@ from multimodal.serving.signalling import (
     check_offer,
     session_path,
 )
-from multimodal.stream import MultiModalStream
+from multimodal.transport.base import Source
 from multimodal.transport.session import Limits, ViewerSession
 from multimodal.transport.webrtc import IceServer, WebRTCLink
 
@@ -48,9 +48,9 @@ MAX_SESSIONS = 64
 OFFER_WAIT = 10.0
 """Seconds in which an offer's body must arrive."""
 
-MakeStream = Callable[[str], MultiModalStream | Awaitable[MultiModalStream]]
-"""Gives the stream of a tour, by the tour's name."""
-Recorder = Callable[[MultiModalStream], Callable[[dict[str, Any]], None]]
+MakeStream = Callable[[str], Source | Awaitable[Source]]
+"""Gives the stream of a tour, by the tour's name: a `MultiModalStream`, or whatever else a session can serve."""
+Recorder = Callable[[Any], Callable[[dict[str, Any]], None]]
 """Called with every new viewer's stream; gives what takes the lines of that viewer's recording."""
 
 _MEDIA_TYPES = {
@@ -173,7 +173,7 @@ class _Signalling:
             raise Problem(404, "no_such_session", "this session has ended, or never was", "POST an offer for a new one")
         return Response(status_code=200)
 
-    async def _stream(self, tour: str) -> MultiModalStream:
+    async def _stream(self, tour: str) -> Source:
         try:
             made = self._make_stream(tour)
             return await made if isinstance(made, Awaitable) else made
@@ -185,7 +185,7 @@ class _Signalling:
             log.exception("make_stream failed for tour %r", tour)
             raise _server_fault() from error
 
-    async def _link(self, stream: MultiModalStream, sdp: str) -> tuple[WebRTCLink, str]:
+    async def _link(self, stream: Source, sdp: str) -> tuple[WebRTCLink, str]:
         try:
             return await WebRTCLink.answering(sdp, **self._link_settings)
         except BaseException as error:

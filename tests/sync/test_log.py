@@ -81,6 +81,8 @@ def test_what_this_version_does_not_know_is_skipped_and_leaves_no_gap(tmp_path: 
     again = SyncLog.read(file)
     assert again.events == LOG.events
     assert again.skipped == (99,)
+    again.write(tmp_path / "rewritten.jsonl")
+    assert SyncLog.read(tmp_path / "rewritten.jsonl").skipped == (99,)
     assert again.painted[0] == Painted(1.0, 0, -1)
 
 
