@@ -17,6 +17,7 @@ __all__ = [
     "CueMissed",
     "ErrorRaised",
     "Event",
+    "Interrupted",
     "ProductBrief",
     "Reveal",
     "StreamEnd",
@@ -129,6 +130,7 @@ class Reveal(Event, frozen=True, tag="reveal"):
         mark: the sync mark it came out on; `mark - anchor` is its token drift.
         preview: True = only the tiny preview is there; exactly one `swap` follows (R4b).
         declared_late: True = the cue was declared after its own mark had passed (R3).
+        deferred: True = the picture before it had not been seen long enough yet (R10).
     """
 
     cue: int
@@ -138,6 +140,7 @@ class Reveal(Event, frozen=True, tag="reveal"):
     mark: int
     preview: bool = False
     declared_late: bool = False
+    deferred: bool = False
 
 
 class Swap(Event, frozen=True, tag="swap"):
@@ -158,6 +161,10 @@ class CueMissed(Event, frozen=True, tag="missed"):
     reason: str
 
 
+class Interrupted(Event, frozen=True, tag="interrupt"):
+    """The epoch rose (`epoch` is the new one): nothing of an older epoch follows (R9)."""
+
+
 class StreamEnd(Event, frozen=True, tag="end"):
     """The last event (R6): `reason` is complete or error; `unused` lists pictures that no cue named."""
 
@@ -172,4 +179,15 @@ class ErrorRaised(Event, frozen=True, tag="error"):
     message: str
 
 
-AnyEvent = StreamStart | Text | SyncMark | AssetReserved | Reveal | Swap | CueMissed | StreamEnd | ErrorRaised
+AnyEvent = (
+    StreamStart
+    | Text
+    | SyncMark
+    | AssetReserved
+    | Reveal
+    | Swap
+    | CueMissed
+    | Interrupted
+    | StreamEnd
+    | ErrorRaised
+)

@@ -42,7 +42,7 @@ class MultiModalStream:
         cues: pictures tied to boundaries; None = picture i at boundary i * sync_interval.
         late: what a cue does when its picture is not ready: ``placeholder``, ``hold`` or ``skip`` (R4).
         max_hold: seconds that ``hold`` waits at most.
-        min_dwell: must be 0 until it is built (R10).
+        min_dwell: seconds that a picture stays before another mark's picture takes its place (R10).
         lead: must be 0 until it is built.
         preroll: seconds that the first token waits at most for the pictures of the first two marks.
         swap_wait: seconds that the end waits at most for pictures still behind their previews (R4b).
@@ -70,9 +70,8 @@ class MultiModalStream:
     ) -> None:
         _check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
         _check_pipe("image_pipe", image_pipe, "EncodedImage; for a folder use FolderImagePipe(...)")
-        for name, value in (("min_dwell", min_dwell), ("lead", lead)):
-            if value:
-                raise UsageError(f"{name}={value} is not built yet; leave it at 0")
+        if lead:
+            raise UsageError(f"lead={lead} is not built yet; leave it at 0")
         if not preroll >= 0 or not slow_images >= 0:
             raise UsageError(f"preroll={preroll} and slow_images={slow_images} must be 0 or more seconds")
         self.sid = uuid.uuid4().hex[:12]
@@ -80,6 +79,7 @@ class MultiModalStream:
         settings: dict[str, Any] = {
             "late": late,
             "max_hold": max_hold,
+            "min_dwell": min_dwell,
             "swap_wait": swap_wait,
             "sid": self.sid,
             "products": [_brief(product) for product in _products(image_pipe)],

@@ -16,6 +16,10 @@ R4b  Each preview gets exactly one Swap. The end waits at most `swap_wait` for o
 R5   No hold ends early unless its picture is ready or failed.
 R6   Nothing follows StreamEnd.   R7   `seq` has no gaps, `pts_ms` never falls.
 R8   The same sequence of (item, now) gives the same log.
+R9   `interrupt` drops what has not left, settles every open cue and preview (`interrupted`) and raises the epoch;
+     nothing of an older epoch comes out again. Marks then count from the boundary where the new epoch began.
+R10  A reveal within `min_dwell` of the current picture takes the first mark after it (outside R2's bound, `deferred`);
+     cues of one mark never crowd each other. At the end all come out on the end mark, in order.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from multimodal.events import (
     AssetReserved,
     CueMissed,
     ErrorRaised,
+    Interrupted,
     ProductBrief,
     Reveal,
     StreamEnd,
@@ -76,6 +81,7 @@ class Aligner:
         sync_interval: tokens between two sync marks, at least 1.
         late: what a cue without its own policy does when its picture is not ready at its turn.
         max_hold: seconds after its mark's emission that a ``hold`` waits.
+        min_dwell: seconds that a picture stays before another mark's picture takes its place (R10).
         swap_wait: seconds after the end mark's last outcome that the end waits for open swaps.
         high_water: held tokens from which `paused` asks the shell to stop pulling; it asks again below half.
         sid: the stream's id, put on every event.
@@ -91,6 +97,7 @@ class Aligner:
         *,
         late: LatePolicy = "placeholder",
         max_hold: float = 0.25,
+        min_dwell: float = 0.0,
         swap_wait: float = 1.0,
         high_water: int = 256,
         sid: str = "",
@@ -102,13 +109,15 @@ class Aligner:
             raise UsageError(f"sync_interval={sync_interval!r} must be a whole number of tokens, at least 1")
         if late not in LATE_POLICIES:
             raise UsageError(f"late={late!r} is unknown; use one of {', '.join(LATE_POLICIES)}")
-        if not (max_hold >= 0 and swap_wait >= 0):
-            raise UsageError(f"max_hold={max_hold} and swap_wait={swap_wait} must be 0 or more seconds")
+        if not (max_hold >= 0 and swap_wait >= 0 and min_dwell >= 0):
+            raise UsageError(
+                f"max_hold={max_hold}, min_dwell={min_dwell} and swap_wait={swap_wait} must be 0 or more seconds"
+            )
         self._late: LatePolicy = late
         self._interval, self._max_hold = sync_interval, max_hold
-        self._swap_wait, self._high_water = swap_wait, high_water
+        self._swap_wait, self._high_water, self._min_dwell = swap_wait, high_water, min_dwell
         self._start = (sync_interval, tuple(products), tuple(formats), token_unit, late)
-        self._sid = sid
+        self._sid, self._epoch, self._base = sid, 0, 0
         self._out: list[AnyEvent] = []
         self._seq = 0
         self._began: float | None = None
@@ -128,7 +137,7 @@ class Aligner:
         self._mark_at = 0.0
         self._hold_until: float | None = None
         self._end_at: float | None = None
-        self._ended = False
+        self._ending = self._ended = False
         # pictures
         self._assets: dict[str, Asset] = {}
         self._images: set[str] = set()
@@ -137,6 +146,8 @@ class Aligner:
         self._asked: set[str] = set()
         self._viewers = 0
         self._current = ""
+        self._current_until = 0.0
+        self._current_home = -1
 
     # ---- what comes in -------------------------------------------------------------------------------------------
 
@@ -178,12 +189,12 @@ class Aligner:
         number = len(self._declared)
         self._declared.append(cue)
         self._asked.add(cue.key)
-        own_mark = -(-cue.anchor // self._interval) * self._interval
+        own_mark = self._home(cue.anchor)
         if self._eof:
             own_mark = min(own_mark, max(self._tokens_in, cue.anchor))
         holding = self._hold_until is not None
         # A mark that a hold keeps open has not passed: a cue of that very mark is still in time.
-        passed = own_mark < self._mark if holding else own_mark <= self._mark
+        passed = cue.anchor < self._base or (own_mark < self._mark if holding else own_mark <= self._mark)
         declared = _Declared(cue.anchor, number, cue, passed)
         if self._end_at is not None:
             self._miss(declared, "beyond_end" if cue.anchor > self._tokens_out else "too_late")
@@ -233,13 +244,30 @@ class Aligner:
             self._viewers = max(0, self._viewers + (1 if isinstance(ack, Hello) else -1))
             self._reconsider(tuple(self._swaps))
 
-    def interrupt(self, now: float) -> None:
-        """Not built yet.
+    def interrupt(self, now: float) -> int:
+        """Stop here (R9); gives the new epoch. What follows is a new turn, or `feed_eof` to end the stream.
 
         Raises:
-            UsageError: always.
+            UsageError: the stream has ended.
         """
-        raise UsageError("interrupt is not built yet; close the stream and start another")
+        self._enter(now)
+        if self._ended:
+            raise UsageError("interrupt: the stream has ended")
+        self._held.clear()
+        self._tokens_in = self._tokens_out
+        for declared in (*self._due, *sorted(self._waiting)):
+            self._miss(declared, "interrupted")
+        self._due, self._waiting = [], []
+        for key in tuple(self._swaps):
+            self._swap(key, "interrupted")
+        self._hold_until = self._end_at = None
+        self._eof = self._ending = False
+        self._reason = "complete"
+        self._mark, self._base = -1, self._tokens_out
+        self._current_until, self._current_home = 0.0, -1
+        self._epoch += 1
+        self._emit(Interrupted)
+        return self._epoch
 
     def handle_timer(self, now: float) -> None:
         """The time of `next_timer` has come: an overdue hold or the wait for open swaps ends."""
@@ -316,13 +344,13 @@ class Aligner:
         elif self._hold_until is not None:
             self._settle()
         while held and self._hold_until is None:
-            run = min(len(held), self._interval - self._tokens_out % self._interval)
+            run = min(len(held), self._interval - (self._tokens_out - self._base) % self._interval)
             text = held.popleft() if run == 1 else "".join([held.popleft() for _ in range(run)])
             first = self._tokens_out
             self._tokens_out += run
             self._chars_out += len(text)
             self._emit(Text, first, run, text)
-            if self._tokens_out % self._interval == 0:
+            if (self._tokens_out - self._base) % self._interval == 0:
                 self._open_mark()
         if self._eof and not held and self._hold_until is None and self._end_at is None:
             self._close()
@@ -332,23 +360,24 @@ class Aligner:
         self._mark, self._mark_at = mark, self._now
         waiting, due = self._waiting, self._due
         while waiting and waiting[0].anchor <= mark:
-            due.append(heapq.heappop(waiting))
+            insort(due, heapq.heappop(waiting))  # beside cues that R10 deferred to here
         self._emit(SyncMark, mark, self._chars_out, len(due))
         if due:
             self._settle()
 
     def _settle(self) -> None:
         """Give the open mark's cues their outcomes in order; stop at one whose hold has time left (R2-R5)."""
-        due = self._due
-        done = 0
+        due, self._due = self._due, []
         self._hold_until = None
-        for declared in due:
+        for place, declared in enumerate(due):
             cue = declared.cue
             policy = cue.late or self._late
             if cue.key in self._failed:
                 self._miss(declared, self._failed[cue.key])
             elif not self._right_product(cue):
                 self._miss(declared, "wrong_product")
+            elif self._crowds(declared):
+                self._due.append(declared)
             elif self._ready(cue.key):
                 self._reveal(declared, preview=False)
             elif policy == "skip":
@@ -357,18 +386,30 @@ class Aligner:
                 wait = 0.0 if policy != "hold" else self._max_hold if cue.max_hold is None else cue.max_hold
                 if wait and self._now < self._mark_at + wait:
                     self._hold_until = self._mark_at + wait
-                    break
+                    self._due += due[place:]
+                    return
                 self._reveal(declared, preview=True)
                 self._swaps.setdefault(cue.key, []).append(declared)
-            done += 1
-        del due[:done]
+
+    def _home(self, anchor: int) -> int:
+        """The mark that a cue belongs to: the first at or after its anchor."""
+        return self._base - (self._base - anchor) // self._interval * self._interval
+
+    def _crowds(self, declared: _Declared) -> bool:
+        """Whether a reveal now would cut the current picture's dwell short (R10)."""
+        if self._ending or self._mark_at >= self._current_until:
+            return False
+        return self._home(declared.anchor) != self._current_home
 
     def _close(self) -> None:
         """All text is out: the end mark where none stands yet, the cues that are left, the wait for swaps (R3, R4b)."""
+        self._ending = True
         if self._mark != self._tokens_out:
             self._open_mark()
-            if self._hold_until is not None:
-                return
+        elif self._due:
+            self._settle()
+        if self._hold_until is not None:
+            return
         while self._waiting:
             declared = heapq.heappop(self._waiting)
             self._miss(declared, "beyond_end" if declared.anchor > self._tokens_out else "too_late")
@@ -423,14 +464,18 @@ class Aligner:
         cue = declared.cue
         asset = self._assets.get(cue.key)
         product = asset.product if asset else cue.product
-        self._current = cue.key
-        self._emit(Reveal, declared.number, cue.key, product, cue.anchor, self._mark, preview, declared.late)
+        home = self._home(cue.anchor)
+        if self._min_dwell and home != self._current_home:
+            self._current_until = self._now + self._min_dwell
+        self._current, self._current_home = cue.key, home
+        deferred = not declared.late and self._mark > home
+        self._emit(Reveal, declared.number, cue.key, product, cue.anchor, self._mark, preview, declared.late, deferred)
 
     def _miss(self, declared: _Declared, reason: str) -> None:
         self._emit(CueMissed, declared.number, declared.cue.key, declared.anchor, reason)
 
     def _emit(self, kind: type[AnyEvent], *fields: object) -> None:
         self._out.append(
-            kind(VERSION, self._sid, 0, self._seq, self._pts_ms, self._tokens_out, *fields)  # type: ignore[arg-type]
+            kind(VERSION, self._sid, self._epoch, self._seq, self._pts_ms, self._tokens_out, *fields)  # type: ignore[arg-type]
         )
         self._seq += 1

@@ -340,7 +340,7 @@ def test_nothing_is_left_running(how: str) -> None:
         ({"sync_interval": 0}, "at least 1"),
         ({"sync_interval": 1.5}, "whole number"),
         ({"late": "sometimes"}, "placeholder, hold, skip"),
-        ({"min_dwell": 1.0}, "min_dwell=1.0 is not built yet"),
+        ({"min_dwell": -1.0}, "0 or more"),
         ({"lead": 2}, "lead=2 is not built yet"),
         ({"preroll": -1}, "0 or more"),
         ({"slow_images": -1}, "0 or more"),
@@ -395,6 +395,12 @@ def test_slow_images_delay_readiness_and_nothing_else() -> None:
 
     assert run(0.0) == (0.0, 2600.0, 0)
     assert run(0.8) == (0.0, 2600.0, 3)
+
+
+def test_a_picture_stays_for_its_dwell() -> None:
+    log = play(ScriptTextPipe(WORDS, gap=0.1), pictures("a", "b", "c"), min_dwell=0.5)
+    shown = {e.key: (e.pts_ms, e.mark, e.deferred) for e in log if isinstance(e, Reveal)}
+    assert shown == {"a": (0.0, 0, False), "b": (500.0, 6, True), "c": (800.0, 9, True)}
 
 
 def test_a_picture_given_twice_is_kept_once() -> None:

@@ -85,6 +85,7 @@ class Scenario:
     failed_ms: dict[str, int]
     viewer: bool
     late_cues: list[tuple[int, int, str]] = field(default_factory=list)
+    min_dwell_ms: int = 0
 
     def aligner(self, kind: type[Aligner] = Aligner) -> Aligner:
         return kind(
@@ -92,6 +93,7 @@ class Scenario:
             late=self.late,
             max_hold=self.max_hold_ms / 1000,
             swap_wait=self.swap_wait_ms / 1000,
+            min_dwell=self.min_dwell_ms / 1000,
             sid="s",
         )
 
@@ -130,7 +132,7 @@ def scenarios(draw: st.DrawFn, *, late_cues: bool = False) -> Scenario:
         st.lists(st.tuples(anchors, st.sampled_from(KEYS), st.none() | policies, st.none() | hold_ms), max_size=10)
     )
     # One odd millisecond each: two pictures never come at one instant, nor with a token.
-    slots = draw(st.lists(st.integers(0, 1500), min_size=len(KEYS), max_size=len(KEYS), unique=True))
+    slots = draw(st.lists(st.integers(len(KEYS), 1500), min_size=len(KEYS), max_size=len(KEYS), unique=True))
     ready_ms, failed_ms = {}, {}
     for key, slot in zip(KEYS, slots, strict=True):
         fate = draw(st.sampled_from(["early", "ready", "ready", "failed", "never"]))
@@ -154,4 +156,5 @@ def scenarios(draw: st.DrawFn, *, late_cues: bool = False) -> Scenario:
         failed_ms,
         draw(st.booleans()),
         late,
+        draw(st.sampled_from([0, 0, 60, 500, 4000])),
     )

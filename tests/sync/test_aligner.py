@@ -327,7 +327,7 @@ def test_slow_pictures_are_ready_a_while_after_their_mark_and_the_preroll_is_bli
             "placeholder, hold, skip",
         ),
         (lambda: Aligner(max_hold=-1), "0 or more"),
-        (lambda: Aligner().interrupt(0.0), "not built yet"),
+        (lambda: Aligner(min_dwell=-1), "0 or more"),
         (lambda: Cue(-1, "A"), "negative"),
         (lambda: Cue(1, ""), "empty"),
         (

@@ -124,6 +124,22 @@ class EndsWithoutWaiting(Aligner):
         super()._close()
 
 
+class IgnoresTheDwell(Aligner):
+    def _crowds(self, declared: object) -> bool:
+        return False
+
+
+class CrowdsWithinOneMark(Aligner):
+    def _crowds(self, declared: object) -> bool:
+        return not self._ending and self._mark_at < self._current_until
+
+
+class ForgetsTheDeferredAtTheEnd(Aligner):
+    def _close(self) -> None:
+        self._due = []
+        super()._close()
+
+
 class NeverSkips(Aligner):
     def _miss(self, declared: object, reason: str) -> None:
         if reason == "late":
@@ -135,11 +151,14 @@ class NeverSkips(Aligner):
 _NO_SHRINK = [phase for phase in settings().phases if phase.name == "generate"]
 
 FAULTS = [
+    CrowdsWithinOneMark,
     DeadlineNeverSet,
     EndsWithoutWaiting,
+    ForgetsTheDeferredAtTheEnd,
     ForgetsTheSwap,
     HoldEndsAtNextToken,
     HoldEndsLate,
+    IgnoresTheDwell,
     IgnoresTheViewer,
     MarksTwice,
     NeverSkips,
