@@ -110,17 +110,19 @@ class Pair(msgspec.Struct, frozen=True):
 
 def pairs(log: SyncLog) -> list[Pair]:
     """Every reveal of a log with its words, in the order of emission; a cue revealed twice stands twice."""
-    at = 0
+    at = base = 0
     found = []
     for event in log.events:
         if isinstance(event, Text):
             at += event.token_count
+        elif event.kind == "interrupt":
+            base = event.tok  # from here on marks are counted anew (R9)
         elif isinstance(event, Reveal):
-            found.append(_pair(log, event, at))
+            found.append(_pair(log, event, at, base))
     return found
 
 
-def _pair(log: SyncLog, reveal: Reveal, at: int) -> Pair:
+def _pair(log: SyncLog, reveal: Reveal, at: int, base: int) -> Pair:
     words, mark = log.words_before(reveal.mark), log.marks.get(reveal.mark)
     held_ms = max(0.0, round(reveal.pts_ms - mark.pts_ms, 3)) if mark else 0.0
     shown = log.frame_of(reveal.seq)
@@ -139,7 +141,7 @@ def _pair(log: SyncLog, reveal: Reveal, at: int) -> Pair:
         apart = "held"
     elif words is None:
         apart = "mark_0"
-    elif mark and log.start and mark.mark % log.start.sync_interval and mark.pts_ms > words.pts_ms:
+    elif mark and log.start and (mark.mark - base) % log.start.sync_interval and mark.pts_ms > words.pts_ms:
         apart = "end_mark"
     elif hidden:
         apart = "hidden"

@@ -145,7 +145,7 @@ class LiveDrift:
     """The drift of one stream and, if there is one, one viewer."""
 
     def __init__(self) -> None:
-        self._interval = 1
+        self._interval, self._base = 1, 0
         self._words: _Words | None = None
         self._mark: SyncMark | None = None
         self._pending: deque[_Pending] = deque()
@@ -166,6 +166,8 @@ class LiveDrift:
                 self._mark = event
             case Reveal():
                 return self._reveal(event)
+            case _ if event.kind == "interrupt":
+                self._base = event.tok  # from here on marks are counted anew (R9)
         return None
 
     def _reveal(self, reveal: Reveal) -> DriftSample:
@@ -177,7 +179,7 @@ class LiveDrift:
             apart = "held"
         elif words is None or reveal.mark == 0:
             apart, words = "mark_0", None
-        elif reveal.mark % self._interval and mark is not None and mark.pts_ms > words.pts_ms:
+        elif (reveal.mark - self._base) % self._interval and mark is not None and mark.pts_ms > words.pts_ms:
             apart = "end_mark"
         drift = reveal.mark - reveal.anchor
         skew = None if words is None else round(reveal.pts_ms - words.pts_ms, 3)

@@ -145,7 +145,7 @@ def _fate(log: SyncLog, key: str) -> tuple[float, int, str]:
     return (bytes_at if bytes_at > not_before else math.inf), _PICTURES, ""
 
 
-_NOT_OF_THE_PICTURE = frozenset({"late", "beyond_end", "too_late", "wrong_product"})
+_NOT_OF_THE_PICTURE = frozenset({"late", "beyond_end", "too_late", "wrong_product", "interrupted"})
 
 
 def _feed(aligner: Aligner, item: Item, now: float) -> None:
