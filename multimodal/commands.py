@@ -1,4 +1,4 @@
-"""The commands about recordings and plans: their options. What they do is elsewhere, and loaded when it is called."""
+"""The commands about plans and recordings: their options. What they do is elsewhere, and loaded when it is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,24 @@ PRESETS = ("strict", "default", "relaxed")
 
 
 def add_commands(commands: Any) -> None:
-    """Add `check`, `timeline`, `replay`, `redact` and `golden` to the command's sub-parsers."""
+    """Add `plan`, `check`, `timeline`, `replay`, `redact` and `golden` to the command's sub-parsers."""
+    plan = commands.add_parser(
+        "plan",
+        help="print a tour's timeline without playing it, and what its author may not have meant",
+        description="Exit code 1 = there is something to remark.",
+    )
+    add_shop(plan.add_argument_group("what is toured"))
+    plan.add_argument("--sync-interval", type=int, default=3, metavar="N", help="tokens between two sync marks")
+    plan.add_argument("--speed", type=float, default=1.0, metavar="X", help="narrate X times as fast (default 1)")
+    plan.add_argument(
+        "--min-dwell", type=float, default=1.0, metavar="S", help="seconds that a picture should stand (default 1)"
+    )
+    plan.add_argument(
+        "--link-kbps", type=float, metavar="K", help="the viewer's link, for which pictures may be too large"
+    )
+    plan.add_argument("--json", action="store_true", help="print one JSON object")
+    plan.set_defaults(run=_plan)
+
     check = commands.add_parser("check", help="run the drift kit's assertions on a recording")
     _recording(check)
     _preset(check)
@@ -101,6 +118,20 @@ def _preset(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--preset", choices=PRESETS, default="default", help="by which limits it is judged (default: default)"
     )
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from multimodal.demos.product_tour.tour import Settings, demo_tour, shop_tour
+    from multimodal.plan import plan_text, plan_tour
+
+    columns = mapping(options)
+    if not options.speed > 0:
+        raise UsageError(f"--speed {options.speed} must be above 0")
+    tour = shop_tour(options.catalog, options.images, columns) if options.catalog else demo_tour()
+    settings = Settings(options.sync_interval, speed=options.speed)
+    result = plan_tour(tour, settings, min_dwell=options.min_dwell, link_kbps=options.link_kbps)
+    print(json.dumps(result, ensure_ascii=False) if options.json else plan_text(result))
+    return 0 if result["ok"] else 1
 
 
 def _check(options: argparse.Namespace) -> int:

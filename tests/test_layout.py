@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("serving", "browser", "glass"),
     ("player", "assets"),
     ("demos", "bench", "check", "recordings"),
-    ("replay",),
+    ("replay", "plan"),
     ("commands", "cli", "__main__"),
 )
 LAZY_UPWARDS = {("sync", "stream"), ("sync", "transport"), ("sync", "browser"), ("sync", "check")}

@@ -53,14 +53,18 @@ class Tour(msgspec.Struct, frozen=True):
     catalog: Catalog
     plan: TourPlan
 
-    def stream(self, settings: Settings) -> MultiModalStream:
-        """A stream that plays it once. Pictures are prepared once for all streams of the process."""
+    def text_pipe(self, settings: Settings) -> ScriptTextPipe:
+        """Its words at a narrator's pace."""
         tokens = self.plan.tokens
         breaths = {
             i + 1: BREATH for i, token in enumerate(tokens[:-1]) if re.search(r"[.!?。！？]['\"”’)]*\s*$", token)
         }
+        return ScriptTextPipe(list(tokens), gap=GAP, stalls=breaths, speed=settings.speed)
+
+    def stream(self, settings: Settings) -> MultiModalStream:
+        """A stream that plays it once. Pictures are prepared once for all streams of the process."""
         return MultiModalStream(
-            text_pipe=ScriptTextPipe(list(tokens), gap=GAP, stalls=breaths, speed=settings.speed),
+            text_pipe=self.text_pipe(settings),
             image_pipe=CatalogImagePipe(self.catalog),
             sync_interval=settings.sync_interval,
             cues=self.plan.cues,
