@@ -43,7 +43,7 @@ from typing import Literal
 import msgspec
 
 from multimodal.events import CueMissed, Reveal, Swap, SyncMark, Text
-from multimodal.sync.clocks import RATE_LIMIT
+from multimodal.sync.clocks import RATE_LIMIT, Instant
 from multimodal.sync.log import ACK_MS, Painted, SyncLog
 from multimodal.sync.pace import moment, pace_of
 from multimodal.sync.report import VANTAGES, ClockFigures, DriftReport, RevealFigures, Spread, Vantage
@@ -281,7 +281,7 @@ def _skews(found: Sequence[Pair]) -> dict[Vantage, list[Pair]]:
 
 def _figures(log: SyncLog, pair: Pair) -> RevealFigures:
     reveal = pair.reveal
-    at = {name: found for name in VANTAGES if (found := moment(log, reveal, name)) is not None}
+    at: dict[Vantage, Instant] = {name: found for name in VANTAGES if (found := moment(log, reveal, name)) is not None}
     return RevealFigures(
         cue=reveal.cue,
         key=reveal.key,

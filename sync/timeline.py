@@ -13,7 +13,7 @@ from multimodal.sync.drawing import draw
 from multimodal.sync.drift import DriftReport, drift_report
 from multimodal.sync.faults import Fault
 from multimodal.sync.log import SyncLog
-from multimodal.sync.report import VANTAGES, RevealFigures
+from multimodal.sync.report import VANTAGES, RevealFigures, Vantage
 from multimodal.sync.verdict import faults_of
 
 __all__ = ["timeline_html"]
@@ -218,7 +218,7 @@ def _row(log: SyncLog, figures: RevealFigures, ready_ms: float | None) -> list[s
 
     assets = log.assets.get(figures.key, ())
     whole = next((asset.pts_ms for asset in assets if asset.variants), None)
-    vantage = next((name for name in reversed(VANTAGES) if name in figures.skew_ms), None)
+    vantage: Vantage | None = next((name for name in reversed(VANTAGES) if name in figures.skew_ms), None)
     skew = "" if vantage is None else f"{figures.skew_ms[vantage]:+.1f} ms ({vantage})"
     same = "held" if figures.apart == "held" else figures.apart.replace("_", " ")
     if not same and figures.same_frame is not None:
