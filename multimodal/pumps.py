@@ -12,7 +12,7 @@ from multimodal.errors import PipeError
 from multimodal.pipes.base import Describes, ImagePipe, TextPipe
 from multimodal.values import Asset, Cue, EncodedImage, ImageFailure, Token
 
-__all__ = ["Inbox", "close_pipe", "describe", "pump_images", "pump_text"]
+__all__ = ["Inbox", "Turn", "close_pipe", "describe", "pump_images", "pump_text"]
 
 log = logging.getLogger(__name__)
 
@@ -28,18 +28,26 @@ CLOSE_LIMIT = 5.0
 """Seconds a pipe may take to close before the stream goes on without it."""
 
 
+class Turn:
+    """One answer being told: the tokens of one text pipe that wait to be fed, and whether more will come."""
+
+    def __init__(self) -> None:
+        self.tokens: deque[Token] = deque()
+        self.done = False
+        self.error = ""
+
+
 class Inbox:
-    """What waits to be fed, in the order of one instant: cues, then tokens, then pictures and acks (R2).
+    """What waits to be fed, in the order of one instant: turns, cues, then tokens, then pictures and acks (R2, R9).
 
     One consumer sleeps on it; `wake` may be called from anywhere on the loop.
     """
 
     def __init__(self) -> None:
+        self.turns: deque[Callable[[float], object]] = deque()
         self.cues: deque[Cue] = deque()
-        self.tokens: deque[Token] = deque()
+        self.turn = Turn()
         self.others: deque[Callable[[float], object]] = deque()
-        self.text_done = False
-        self.text_error = ""
         self.paused = False
         self.failure: PipeError | None = None
         self.dirty = True
@@ -49,6 +57,11 @@ class Inbox:
     def put(self, feed: Callable[[float], object]) -> None:
         """Feed this at the next instant, after the tokens."""
         self.others.append(feed)
+        self.wake()
+
+    def put_first(self, feed: Callable[[float], object]) -> None:
+        """The end of a turn or the beginning of one: fed before anything of the new turn."""
+        self.turns.append(feed)
         self.wake()
 
     def wake(self) -> None:
@@ -90,9 +103,9 @@ class Inbox:
         return str(failure)
 
 
-async def pump_text(pipe: TextPipe, inbox: Inbox) -> None:
+async def pump_text(pipe: TextPipe, inbox: Inbox, turn: Turn) -> None:
     """Pull tokens until the end, a failure or a cancellation; closes the pipe in each case."""
-    tokens, count = inbox.tokens, 0
+    tokens, count = turn.tokens, 0
     try:
         async for item in pipe:
             token = item if isinstance(item, Token) else Token(item)
@@ -109,9 +122,9 @@ async def pump_text(pipe: TextPipe, inbox: Inbox) -> None:
             if inbox.paused or len(tokens) >= TOKENS_AHEAD:
                 await inbox.room(lambda: inbox.paused or len(tokens) >= TOKENS_AHEAD)
     except Exception as error:
-        inbox.text_error = inbox.fail(f"the text pipe failed after {count} tokens", error)
+        turn.error = inbox.fail(f"the text pipe failed after {count} tokens", error)
     finally:
-        inbox.text_done = True
+        turn.done = True
         inbox.wake()
         await close_pipe(pipe)
 
