@@ -22,19 +22,29 @@ LIMIT = 100_000.0
 """Virtual seconds that a coroutine may take: more than a day, so that only what never ends reaches it."""
 TURNS = 16
 """Turns of the loop in which what is due at one instant comes out: timer, pump, consumer, driver, and some to spare."""
+BUSY_TURNS = 1_000_000
+"""Turns at one instant that are no progress any more: some ten seconds of CPU, where a real clock would go on."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
     """Never waits: a wait of s seconds moves the loop's clock by s instead."""
 
     clock = 0.0
+    _turns = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if not ready:
             if timeout is None:
                 raise SyncError("every task waits for something that never comes: no timer is set and nothing is ready")
+            self._turns = 0 if timeout > 0 else self._turns + 1
             self.clock += max(timeout, 0.0)
+            if self._turns > BUSY_TURNS:
+                self._turns = 0
+                raise SyncError(
+                    f"a busy loop: {BUSY_TURNS} turns at {self.clock:.6f} s of virtual time, and none of them waited;"
+                    " look for a task that polls with sleep(0), or sets a timer that is already over"
+                )
         return ready
 
 

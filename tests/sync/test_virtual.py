@@ -160,3 +160,27 @@ def test_a_failing_pipe_comes_out_behind_the_end() -> None:
 def test_a_stream_that_was_never_stepped_is_closed_too() -> None:
     with VirtualClock() as clock:
         SteppedStream(make(), clock).close()
+
+
+def test_a_busy_loop_is_told_instead_of_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multimodal.sync.virtual.BUSY_TURNS", 1000)
+
+    async def polls() -> None:
+        while True:  # noqa: ASYNC110 - the fault itself
+            await asyncio.sleep(0)
+
+    with VirtualClock() as clock, pytest.raises(SyncError, match="a busy loop: 1000 turns at 0"):
+        clock.run(polls())
+
+
+def test_waiting_for_the_first_word_is_no_busy_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither before nor after the preroll is over."""
+    monkeypatch.setattr("multimodal.sync.virtual.BUSY_TURNS", 1000)
+
+    async def late() -> AsyncIterator[str]:
+        await asyncio.sleep(5)
+        yield "word "
+
+    with VirtualClock() as clock:
+        log = SteppedStream(MultiModalStream(late(), shown(9), cues=[Cue(1, "p0")], preroll=1.0), clock).rest()
+    assert log.text == "word "
