@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any
+
+import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.events import AnyEvent, ProductBrief
 from multimodal.pipes.base import Describes, HasKeys, HasProducts, ImagePipe, TextPipe, Wants
-from multimodal.pumps import Inbox, close_pipe, describe, pump_images, pump_text
+from multimodal.pumps import Inbox, Turn, close_pipe, describe, pump_images, pump_text
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
+from multimodal.sync.journal import Heard, Journal
 from multimodal.sync.rehearsal import SlowPictureAligner
 from multimodal.values import Cue, EncodedImage, LatePolicy, Product
-from multimodal.wire import Bye, ClientMessage, Hello, Ready
+from multimodal.wire import Bye, ClientMessage, Hello, Painted, Ready
 
 __all__ = ["MultiModalStream"]
 
 log = logging.getLogger(__name__)
+
+Answer = TextPipe | tuple[TextPipe, Sequence[Cue]]
+OnAsk = Callable[[str, Heard], Answer | Awaitable[Answer]]
+"""Answers a question: see `MultiModalStream`."""
 
 TIMER_SLACK = 1e-6
 """Seconds by which an event loop may wake early; within it a deadline counts as met."""
@@ -46,6 +54,8 @@ class MultiModalStream:
         lead: must be 0 until it is built.
         preroll: seconds that the first token waits at most for the pictures of the first two marks.
         swap_wait: seconds that the end waits at most for pictures still behind their previews (R4b).
+        on_ask: called with a viewer's question and what it had seen (`Heard`) when it asked; gives the answer's text
+            pipe, or (text pipe, cues with anchors counted from the answer's beginning); may be async.
         slow_images: rehearse slow pictures: each is ready only this many seconds after its first mark; 0 = off.
 
     Raises:
@@ -67,6 +77,7 @@ class MultiModalStream:
         preroll: float = 1.0,
         swap_wait: float = 1.0,
         slow_images: float = 0.0,
+        on_ask: OnAsk | None = None,
     ) -> None:
         _check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
         _check_pipe("image_pipe", image_pipe, "EncodedImage; for a folder use FolderImagePipe(...)")
@@ -103,8 +114,13 @@ class MultiModalStream:
         self._closed = self._speaking = False
         self._preroll, self._preroll_until = preroll, 0.0
         self._tokens_fed = 0
+        self._on_ask = on_ask
+        self._journal = Journal()
+        self._painted: int | None = None
+        self._epoch = self.refused_stops = 0
         self._group: asyncio.TaskGroup | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._telling: asyncio.Task[None] | None = None
         self._bundle: deque[AnyEvent] = deque()
 
     # ---- what an application calls -----------------------------------------------------------------------------
@@ -115,7 +131,6 @@ class MultiModalStream:
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
         jobs = [
-            pump_text(self._text, self._inbox),
             pump_images(self._images, self._inbox, self._take_picture, self._fail_picture, self._no_more_pictures),
         ]
         by_anchor = sorted(self._cues, key=lambda cue: cue.anchor)
@@ -125,6 +140,7 @@ class MultiModalStream:
         if isinstance(self._images, Describes) and keys:
             jobs.append(describe(self._images, list(keys), self._inbox, self._aligner.feed_asset))
         self._tasks = [self._group.create_task(job) for job in jobs]
+        self._tell(self._text)
         return self
 
     async def __aexit__(
@@ -184,14 +200,92 @@ class MultiModalStream:
         """
         if self._aligner.ended or self._closed:
             raise UsageError(f"cue for {key!r} at {anchor}: the stream has ended")
-        cue = Cue(anchor, key, late, max_hold, product)
-        self._cues.append(cue)
-        self._inbox.cues.append(cue)
-        if isinstance(self._images, Wants) and not self._images_done:
-            self._images.want([key])
-        elif self._images_done and key not in self._settled:
-            self._fail_picture(key, self._images_done)
+        self._declare(Cue(anchor, key, late, max_hold, product))
+
+    def interrupt(self, epoch: int | None = None) -> Heard | None:
+        """Stop the turn that is being told (R9): generation stops, nothing of it comes out again, the epoch rises.
+
+        The stream stays open for another turn: `say`, or `finish` to end it.
+
+        Args:
+            epoch: the epoch that the caller wants to stop; a stop that comes late and names an older one is refused,
+                counted in `refused_stops`, and gives None. None = whatever is being told.
+
+        Returns:
+            What the viewer had really seen, by its receipts.
+
+        Raises:
+            UsageError: the stream is not running.
+        """
+        if self._group is None or self._closed or self._aligner.ended:
+            raise UsageError("interrupt: the stream is not running")
+        if epoch is not None and epoch != self._epoch:
+            self.refused_stops += 1
+            return None
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+        heard = self._journal.heard(self._epoch, self._painted)
+        self._inbox.turn = Turn()
+        self._every = None
+        self._epoch += 1
+        # Cues that were declared but not fed yet belong to the epoch that ends.
+        old, self._inbox.cues = self._inbox.cues, deque()
+
+        def stop(now: float) -> None:
+            for cue in old:
+                self._aligner.feed_cue(cue, now)
+            self._aligner.interrupt(now)
+
+        self._inbox.put_first(stop)
+        return heard
+
+    def say(self, text_pipe: TextPipe, cues: Sequence[Cue] = ()) -> None:
+        """Tell another turn; one that is being told is interrupted.
+
+        Args:
+            text_pipe: as for the stream.
+            cues: with anchors counted from the beginning of this turn.
+
+        Raises:
+            UsageError: the stream is not running, or the pipe is no async iterator.
+        """
+        _check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
+        if self._telling is not None or self._group is None or self._closed or self._aligner.ended:
+            self.interrupt()
+
+        def begin(now: float) -> None:
+            base = self._aligner.snapshot().tokens_out
+            for cue in cues:
+                self._declare(msgspec.structs.replace(cue, anchor=base + cue.anchor))
+            self._tell(text_pipe)
+
+        self._inbox.put_first(begin)
+
+    def ask(self, text: str, epoch: int | None = None) -> bool:
+        """A viewer asks in the middle: interrupt, and let `on_ask` answer. Gives False for a refused, late epoch.
+
+        Raises:
+            UsageError: the stream was made without `on_ask`, or is not running.
+        """
+        if self._on_ask is None:
+            raise UsageError("ask: this stream takes no questions; give it on_ask=...")
+        heard = self.interrupt(epoch)
+        if heard is None:
+            return False
+        assert self._group is not None
+        self._tasks.append(self._group.create_task(self._answer(self._on_ask, text, heard, self._epoch)))
+        return True
+
+    def finish(self) -> None:
+        """After an interruption: no further turn will come, end the stream."""
+        self._inbox.turn.done = True
         self._inbox.wake()
+
+    @property
+    def epoch(self) -> int:
+        """How often the stream was interrupted."""
+        return self._epoch
 
     def pause(self) -> None:
         """Stop pulling text; pictures go on being prepared."""
@@ -204,7 +298,11 @@ class MultiModalStream:
         self._inbox.emptied()
 
     def ack(self, message: ClientMessage) -> None:
-        """What a viewer said: `Hello` makes it an acking viewer, `Ready` makes a picture ready, `Bye` ends that."""
+        """What a viewer said: `Hello` makes it an acking viewer, `Ready` a picture ready; `Painted` is what it saw."""
+        if isinstance(message, Painted):
+            self._painted = max(message.seq, -1 if self._painted is None else self._painted)
+        elif isinstance(message, Hello):
+            self._painted = -1
         if isinstance(message, Hello | Ready | Bye):
             self._inbox.put(lambda now: self._aligner.feed_ack(message, now))
 
@@ -240,11 +338,12 @@ class MultiModalStream:
                 return []
             timer = self._aligner.next_timer()
             # Without words the end of the preroll changes nothing, and waking for it, once past, is a busy loop.
-            speakable = inbox.tokens or inbox.text_done
+            speakable = inbox.turn.tokens or inbox.turn.done
             if not self._speaking and speakable and (timer is None or self._preroll_until < timer):
                 timer = self._preroll_until
             await inbox.sleep(timer)
             self._feed(loop.time())
+        self._journal.append(events)
         return events
 
     def _feed(self, now: float) -> None:
@@ -256,19 +355,22 @@ class MultiModalStream:
         if not self._preroll_until:
             self._preroll_until = now + self._preroll
             aligner.handle_timer(now)
+        while inbox.turns:
+            inbox.turns.popleft()(now)
         while inbox.cues:
             aligner.feed_cue(inbox.cues.popleft(), now)
         if not self._speaking:
             # Before the first word, pictures may end the wait for them.
             self._feed_others(now)
-        if (inbox.tokens or inbox.text_done) and self._may_speak(now):
+        if (inbox.turn.tokens or inbox.turn.done) and self._may_speak(now):
             self._feed_tokens(now)
         self._feed_others(now)
         timer = aligner.next_timer()
         if timer is not None and now >= timer:
             aligner.handle_timer(now)
         # A hold that ended just now made room for tokens that were left standing above high water.
-        inbox.dirty = bool(inbox.tokens) and self._speaking and not (aligner.paused or inbox.paused)
+        waiting = bool(inbox.turn.tokens) and self._speaking
+        inbox.dirty = inbox.dirty or (waiting and not (aligner.paused or inbox.paused))
         inbox.emptied()
 
     def _may_speak(self, now: float) -> bool:
@@ -285,27 +387,59 @@ class MultiModalStream:
         return not self._inbox.paused
 
     def _feed_tokens(self, now: float) -> None:
-        aligner, inbox, every = self._aligner, self._inbox, self._every
+        aligner, turn, every = self._aligner, self._inbox.turn, self._every
         if every is not None and self._tokens_fed == 0:
             for cue in every.reach(0):
                 aligner.feed_cue(cue, now)
-        while inbox.tokens and not aligner.paused:
-            token = inbox.tokens.popleft()
+        while turn.tokens and not aligner.paused:
+            token = turn.tokens.popleft()
             self._tokens_fed += 1
             if every is not None and self._tokens_fed % self.sync_interval == 0:
                 for cue in every.reach(self._tokens_fed):
                     aligner.feed_cue(cue, now)
             aligner.feed_token(token, now)
-        if inbox.text_done and not inbox.tokens:
-            if inbox.text_error:
-                aligner.feed_error("text_pipe", inbox.text_error, now, fatal=True)
-                inbox.text_error = ""
+        if turn.done and not turn.tokens:
+            if turn.error:
+                aligner.feed_error("text_pipe", turn.error, now, fatal=True)
+                turn.error = ""
             aligner.feed_eof(now)
 
     def _feed_others(self, now: float) -> None:
         others = self._inbox.others
         while others:
             others.popleft()(now)
+
+    def _tell(self, text_pipe: TextPipe) -> None:
+        assert self._group is not None
+        self._tasks = [task for task in self._tasks if not task.done()]
+        self._telling = self._group.create_task(pump_text(text_pipe, self._inbox, self._inbox.turn))
+        self._tasks.append(self._telling)
+
+    async def _answer(self, on_ask: OnAsk, text: str, heard: Heard, epoch: int) -> None:
+        try:
+            answer = on_ask(text, heard)
+            if inspect.isawaitable(answer):
+                answer = await answer
+            pipe, cues = answer if isinstance(answer, tuple) else (answer, ())
+            if epoch == self._epoch:
+                self.say(pipe, cues)
+            else:
+                await close_pipe(pipe)  # the viewer did not wait for it
+        except Exception as error:
+            if epoch == self._epoch:
+                self._inbox.turn.error = self._inbox.fail("on_ask failed", error)
+                self.finish()
+            else:
+                log.warning("on_ask failed for a question that another overtook", exc_info=True)
+
+    def _declare(self, cue: Cue) -> None:
+        self._cues.append(cue)
+        self._inbox.cues.append(cue)
+        if isinstance(self._images, Wants) and not self._images_done:
+            self._images.want([cue.key])
+        elif self._images_done and cue.key not in self._settled:
+            self._fail_picture(cue.key, self._images_done)
+        self._inbox.wake()
 
     def _take_picture(self, image: EncodedImage) -> None:
         if image.key in self._pictures:
