@@ -57,7 +57,8 @@ class _Source:
     """The stream that both pipes share. The text pipe reads it, one part ahead; pictures wait to be taken."""
 
     def __init__(self, parts: AsyncIterator[Part], cues: CueFeed, late: LatePolicy | None) -> None:
-        self._parts, self._cues, self._late = parts, cues, late
+        self._parts, self._cues = parts, cues
+        self._late: LatePolicy | None = late
         self._ahead: Token | None = None
         self._tokens = 0
         self._given: dict[str, str] = {}
