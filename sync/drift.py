@@ -3,6 +3,7 @@
 The words of a reveal are the last text event that ends at or before its mark. Its two distances to them:
 
 token drift   `mark - anchor`, in tokens. The place where the reveal really stands in the log is kept beside it (`at`).
+              The largest is taken over the reveals that R2 bounds; those declared late or deferred are counted apart.
 skew          ms from the words to the reveal, + = the picture came late, at up to three vantage points:
                 emitted  difference of `pts_ms`; words and reveal of one bundle have the same, so 0 unless text waited
                 arrived  difference of the first arrival of either `seq`
@@ -100,6 +101,11 @@ class Pair(msgspec.Struct, frozen=True):
     def token_drift(self) -> int:
         """Tokens from the anchor to the mark."""
         return self.reveal.mark - self.reveal.anchor
+
+    @property
+    def bounded(self) -> bool:
+        """R2 bounds its token drift: it was neither declared behind its mark nor kept back for a dwell (R10)."""
+        return not (self.reveal.declared_late or self.reveal.deferred)
 
     @property
     def same_frame(self) -> bool:
@@ -244,7 +250,8 @@ def drift_report(log: SyncLog) -> DriftReport:
         previews=len(previews),
         swaps_failed=sum(pair.swap is None or not pair.swap.ok for pair in previews),
         declared_late=sum(pair.reveal.declared_late for pair in found),
-        token_drift_max=max((pair.token_drift for pair in found), default=None),
+        deferred=sum(pair.reveal.deferred for pair in found),
+        token_drift_max=max((pair.token_drift for pair in found if pair.bounded), default=None),
         skew_ms={name: Spread.over(pair.skew_ms[name] for pair in those) for name, those in skews.items()},
         drift_ms_per_minute=slope.ms_per_minute,
         same_frame_share=sum(pair.same_frame for pair in judged) / len(judged) if judged else None,

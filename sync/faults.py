@@ -62,11 +62,11 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def _timeline(log: SyncLog) -> str:
-    """Where the whole tour can be seen: the report of the test that runs, else the recording, else how to make one."""
+    """Where the whole tour can be seen: the report of the test that runs, else how to draw it, or to record one."""
     report = current.get().report
     if report is not None:
         return report(log)
-    return log.source or "multimodal tour --check --record FILE"
+    return f"multimodal timeline {log.source} -o OUT.html" if log.source else "multimodal tour --check --record FILE"
 
 
 def raise_faults(log: SyncLog, faults: Iterable[Fault]) -> None:

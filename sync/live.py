@@ -77,7 +77,7 @@ class LiveSummary(msgspec.Struct, frozen=True):
         reveals: emitted.
         painted: of them, with a receipt.
         unpainted: given up waiting for one.
-        token_drift_max: tokens; None without reveals.
+        token_drift_max: tokens; None without reveals that R2 bounds.
         skew_ms_max: the skew furthest from 0, at the last vantage point; None without skew.
         same_frame_share: of the judged reveals that were painted; None without one.
         judged: how many those are.
@@ -188,7 +188,8 @@ class LiveDrift:
             *(drift, skew, None, apart, held),
         )
         self._reveals += 1
-        self._token_drift = drift if self._token_drift is None else max(self._token_drift, drift)
+        if not (reveal.declared_late or reveal.deferred):
+            self._token_drift = drift if self._token_drift is None else max(self._token_drift, drift)
         self._count("emitted", sample, None if words is None else words.pts_ms)
         self._pending.append(_Pending(reveal.seq, words, sample))
         if len(self._pending) > PENDING_LIMIT:

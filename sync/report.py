@@ -115,8 +115,8 @@ class DriftReport(msgspec.Struct, frozen=True):
         reveals_expected: cues that the log knows of: planned ones, else those with an outcome.
         reveals_shown: cues with a reveal.
         missed: cues without a picture, by reason.
-        previews, swaps_failed, declared_late: reveals, counted; a swap that never came counts as failed.
-        token_drift_max: tokens; None without reveals.
+        previews, swaps_failed, declared_late, deferred: reveals, counted; a swap that never came counts as failed.
+        token_drift_max: tokens; None without reveals that R2 bounds.
         skew_ms: by vantage point.
         skew_uncertainty_ms: how far the worst known of them may be off, by vantage point.
         drift_ms_per_minute: None with fewer than two reveals.
@@ -156,6 +156,7 @@ class DriftReport(msgspec.Struct, frozen=True):
     pace: dict[Vantage, Pace] = {}
     clock: ClockFigures | None = None
     reveals: tuple[RevealFigures, ...] = ()
+    deferred: int = 0
 
     def json(self) -> str:
         """One JSON object."""
@@ -198,6 +199,8 @@ class DriftReport(msgspec.Struct, frozen=True):
             lines.append(f"previews     {swaps}; from preview to picture: {self.swap_ms.text()}")
         if self.declared_late:
             lines.append(f"declared late  {self.declared_late} cues, after their own mark")
+        if self.deferred:
+            lines.append(f"deferred     {self.deferred} pictures, so that the one before could be seen")
         lines.append(
             f"events       {self.events_lost} lost, {self.events_duplicated} duplicated,"
             f" {self.events_out_of_order} out of order"

@@ -158,8 +158,8 @@ def _place_fault(log: SyncLog, pair: Pair, limits: Limits, label: str, marks: Se
     if pair.mark is None:
         verdict = f"{key} came without its mark: {_off(log, pair, pair.token_drift, reveal.anchor)}"
         return _fault(pair, verdict, "queue", f"the log has no mark {reveal.mark}")
-    if reveal.declared_late:
-        return None  # outside R2's bound: the application tied it to words that were already out
+    if reveal.declared_late or reveal.deferred:
+        return None  # outside R2's bound: tied to words that were already out, or kept back for a dwell (R10)
     bound = _bound(log, reveal, limits, marks)
     if reveal.mark > bound:
         verdict = f"{key} came late: {_off(log, pair, pair.token_drift, reveal.anchor)}"

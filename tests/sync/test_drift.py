@@ -13,7 +13,7 @@ from multimodal.events import AnyEvent, CueMissed, Reveal, StreamEnd, StreamStar
 from multimodal.sync.drift import drift_report, order_of, pairs
 from multimodal.sync.log import Arrived, Painted, SyncLog
 from multimodal.sync.report import Spread
-from tests.sync.tours import emitted, index, tour, watched
+from tests.sync.tours import changed, emitted, index, tour, watched
 
 TEXT = "one two three four five six "
 
@@ -46,6 +46,16 @@ def test_token_drift_is_mark_minus_anchor() -> None:
     assert [pair.token_drift for pair in pairs(small())] == [0, 1, 1]
     assert drift_report(small()).token_drift_max == 1
     assert [pair.at for pair in pairs(small())] == [0, 2, 5]
+
+
+def test_what_r2_does_not_bound_is_counted_apart() -> None:
+    log = small()
+    deferred = changed(log, index(log, Reveal, 1), deferred=True)
+    assert (drift_report(deferred).token_drift_max, drift_report(deferred).deferred) == (1, 1)
+    both = changed(deferred, index(log, Reveal, 2), declared_late=True)
+    report = drift_report(both)
+    assert (report.token_drift_max, report.deferred, report.declared_late) == (0, 1, 1)
+    assert "deferred     1 pictures" in report.text()
 
 
 def test_the_words_of_a_reveal_end_at_its_mark() -> None:
