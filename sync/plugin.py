@@ -8,7 +8,7 @@
     @pytest.mark.sync(preset="strict", max_tokens=2, max_ms=150)
                          every log that the fixtures made is judged when the test has passed; the limits, of which each
                          may be left out, also hold for `assert_in_sync` where the test gives none
-    --sync-report=DIR    a failing test leaves the recordings of its logs there
+    --sync-report=DIR    a failing test leaves the recordings and timelines of its logs there
     --sync-preset=NAME   the preset where neither the test nor its marker names one
     --update-golden      `assert_same_log` writes its recordings; what changed stands at the end of the output
 

@@ -12,6 +12,7 @@ from multimodal.sync.context import Context
 from multimodal.sync.drift import drift_report
 from multimodal.sync.kit import assert_every_cue_settled, assert_in_sync, assert_no_spoiler, assert_right_product
 from multimodal.sync.log import SyncLog
+from multimodal.sync.timeline import timeline_html
 from multimodal.sync.timing import limits_of, marked_limits
 from multimodal.sync.virtual import SteppedStream
 
@@ -79,18 +80,19 @@ class TestCase:
                 assert_every_cue_settled(log)
 
     def write(self, log: SyncLog) -> str:
-        """Write a log to the report's folder, once; gives the files' names, the timeline's first."""
-        for known, names in self._written:
+        """Write a log and its timeline to the report's folder, once; gives the timeline's file."""
+        for known, name in self._written:
             if known == log:
-                return names
+                return name
         assert self._folder is not None
         self._folder.mkdir(parents=True, exist_ok=True)
         stem = re.sub(r"[^\w.-]+", "-", self.name.replace("::", "-").replace(".py", "")).strip("-")
         file = self._folder / f"{stem}-{len(self._written)}.jsonl"
         log.write(file)
-        names = _draw(log, file)
-        self._written.append((log, names))
-        return names
+        page = file.with_suffix(".html")
+        page.write_text(timeline_html(log, self.context.preset), encoding="utf-8")
+        self._written.append((log, str(page)))
+        return str(page)
 
     def sections(self) -> list[tuple[str, str]]:
         """What a failed test adds to its output: title and text."""
@@ -98,13 +100,10 @@ class TestCase:
         for number, log in enumerate(self._all()):
             text = drift_report(log).text()
             if self._folder is not None:
-                text += f"\nrecording    {self.write(log)}"
+                page = Path(self.write(log))
+                text += f"\nrecording    {page.with_suffix('.jsonl')}\ntimeline     {page}"
             found.append((f"drift of sync_log {number}", text))
         return found
 
     def _all(self) -> list[SyncLog]:
         return [*self.logs, *(log for log in (stepped.log for stepped in self.stepped) if log.events)]
-
-
-def _draw(log: SyncLog, file: Path) -> str:
-    return str(file)

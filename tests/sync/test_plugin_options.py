@@ -60,9 +60,11 @@ def test_tour(sync_log):
     assert said[told + 3].startswith(f"cause     {cause}: ")
     assert said[told + 4].startswith("timeline  reports/")
     (file,) = (project.path / "reports").glob("*.jsonl")
-    assert said[told + 4].startswith(f"timeline  {file.relative_to(project.path).with_suffix('')}")
+    page = file.with_suffix(".html")
+    assert said[told + 4] == f"timeline  {page.relative_to(project.path)}"
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert SyncLog.read(file).text == damage().text
-    result.stdout.fnmatch_lines(["*drift of sync_log 0*", "recording *reports/*.jsonl"])
+    result.stdout.fnmatch_lines(["*drift of sync_log 0*", "recording *reports/*.jsonl", "timeline *reports/*.html"])
 
 
 def test_there_are_twelve_of_them() -> None:
@@ -182,7 +184,7 @@ def test_tour(sync_log):
     before = {file.name for file in project.path.iterdir()}
     result = project.runpytest("-p", "no:cacheprovider")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*timeline  recording.jsonl"])
+    result.stdout.fnmatch_lines(["*timeline  multimodal timeline recording.jsonl -o OUT.html"])
     assert {file.name for file in project.path.iterdir()} - before <= {"__pycache__"}
 
 
