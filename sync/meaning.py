@@ -48,7 +48,7 @@ class Meaning:
             )
         self.words, self._threshold, self._margin, self._embed = words, threshold, margin, embed
         listed = list(products)
-        self._ids = [product.id for product in listed]
+        self.ids = [product.id for product in listed]
         self._rows = self._matrix([embed(f"{product.title}. {product.description}".strip()) for product in listed])
 
     def about(self, text: str, now: str | None) -> str | None:
@@ -61,7 +61,7 @@ class Meaning:
         Raises:
             UsageError: `embed` gave a vector of another length.
         """
-        if not self._ids:
+        if not self.ids:
             return None
         vector = self._matrix([self._embed(text)])[0]
         if vector.shape != self._rows.shape[1:]:
@@ -73,10 +73,10 @@ class Meaning:
         best = int(likeness.argmax())
         top, held = float(likeness[best]), -math.inf
         if now is not None:
-            held = float(likeness[self._ids.index(now)])
+            held = float(likeness[self.ids.index(now)])
             if held < self._threshold - self._margin:
                 now, held = None, -math.inf
-        return self._ids[best] if top >= self._threshold and top >= held + self._margin else now
+        return self.ids[best] if top >= self._threshold and top >= held + self._margin else now
 
     def _matrix(self, vectors: list[Sequence[float]]) -> Any:
         # Only who embeds needs it: importing the package stays light.

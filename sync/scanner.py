@@ -109,7 +109,8 @@ class Scanner:
         self._matcher = Matcher(self._names) if mentions else None
         limit = max(MARKER_CHARS, self._names.longest_code + MARKER_ROOM)
         self._filter = MarkerFilter(limit) if markers else None
-        self._meaning, self._repeat, self._lead = meaning, repeat, lead
+        self._meaning, self._lead = meaning, lead
+        self._repeat: Repeat = repeat
         self._held: deque[_Held] = deque()
         self._index = self._chars = self._chars_released = 0
         self._ended = False

@@ -1,0 +1,89 @@
+"""What a stream reads cues from besides those it is given: mentions, markers, meaning. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from multimodal.errors import UsageError
+from multimodal.sync.matcher import ProductNames
+from multimodal.sync.meaning import Embed, Meaning
+from multimodal.sync.scanner import Repeat, Scanner
+from multimodal.values import Product
+
+__all__ = ["Sources"]
+
+
+class Sources:
+    """The settings of a stream's scanners: one for each turn of the narration.
+
+    Args:
+        products: the catalogue of the stream's pictures, where `mentions` names no other.
+        mentions: a product's name is a cue; True, or the catalogue to look for. Give a `ProductNames` made once where
+            many streams share a large one.
+        markers: ``[[show:sku]]`` is a cue, and is not seen.
+        embed: words about a product are a cue; text -> vector, or a `Meaning` made once. None = off.
+        repeat: what a product that is named again gets, ``first`` or ``every``.
+        lead: tokens by which a picture comes before the end of its mention, with the first word of it at most.
+
+    Raises:
+        UsageError: an argument out of range, a name that means two products, or no catalogue to look for.
+    """
+
+    def __init__(
+        self,
+        products: Sequence[Product],
+        *,
+        mentions: bool | ProductNames | Iterable[Product] = False,
+        markers: bool = False,
+        embed: Embed | Meaning | None = None,
+        repeat: Repeat = "first",
+        lead: int = 0,
+    ) -> None:
+        if isinstance(mentions, ProductNames):
+            self.names = mentions
+        elif isinstance(mentions, bool):
+            self.names = ProductNames(products if mentions or markers or embed else ())
+        else:
+            self.names = ProductNames(mentions)
+        self._mentions = mentions is not False
+        self._markers, self._lead = markers, lead
+        self._repeat: Repeat = repeat
+        if (self._mentions or markers or embed) and not self.names.products:
+            raise UsageError(
+                "mentions, markers and embed need to know the products; give an image pipe that has `products`, "
+                "such as CatalogImagePipe, or mentions=[Product(...), ...]"
+            )
+        if lead and not (self._mentions or embed):
+            raise UsageError(
+                f"lead={lead} brings pictures before the end of their mention, and neither mentions nor embed is on; "
+                "give mentions=True, or set the anchors of explicit cues where the pictures shall come"
+            )
+        self._meaning: Meaning | None = None
+        if isinstance(embed, Meaning):
+            self._meaning = embed
+        elif embed is not None:
+            self._meaning = Meaning(self.names.products.values(), embed)
+        if self._meaning is not None and (strange := set(self._meaning.ids) - self.names.products.keys()):
+            raise UsageError(f"embed knows products that the catalogue does not: {', '.join(sorted(strange))}")
+        self.scanner()  # refuses what is out of range now, not in the middle of a tour
+
+    @property
+    def active(self) -> bool:
+        """Some source is on: pictures come by what the narration says, not by counting tokens."""
+        return self._mentions or self._markers or self._meaning is not None
+
+    @property
+    def pictures(self) -> list[str]:
+        """The keys that any narration may bring, in the order of the catalogue."""
+        return [self.names.picture(product) for product in self.names.products]
+
+    def scanner(self) -> Scanner:
+        """For one narration."""
+        return Scanner(
+            self.names,
+            mentions=self._mentions,
+            markers=self._markers,
+            meaning=self._meaning,
+            repeat=self._repeat,
+            lead=self._lead,
+        )
