@@ -237,7 +237,7 @@ def _text_times(log: SyncLog) -> tuple[float | None, float | None]:
 
 def summary(result: dict[str, Any]) -> str:
     """The figures of `check_tour` for people."""
-    skew = result["skew_ms"] or {"p50": float("nan"), "p95": float("nan"), "max": float("nan")}
+    skew = result["skew_ms"]
     missed = ", ".join(f"{count} {reason}" for reason, count in result["missed"].items()) or "none"
     pairs = ", ".join(f"{count} {verdict}" for verdict, count in sorted(result["pixel_pairs"].items())) or "none"
 
@@ -250,7 +250,12 @@ def summary(result: dict[str, Any]) -> str:
             f"of {result['products']} products shown; missed: {missed}",
             f"wrong products      {result['wrong_products']}",
             f"token drift         at most {result['token_drift_max']} (interval {result['sync_interval']})",
-            f"skew on the glass   p50 {skew['p50']:+.1f} ms, p95 {skew['p95']:+.1f} ms, max {skew['max']:+.1f} ms",
+            "skew on the glass   "
+            + (
+                f"p50 {skew['p50']:+.1f} ms, p95 {skew['p95']:+.1f} ms, max {skew['max']:+.1f} ms"
+                if skew
+                else "none judged"
+            ),
             f"same frame          {share(result['same_frame_share'])} by receipts, "
             f"{share(result['pixel_same_frame_share'])} by pixels ({pairs}); "
             f"receipts {'agree' if result['receipts_agree'] else 'DISAGREE'}",

@@ -81,13 +81,14 @@ class ProductBrief(msgspec.Struct, frozen=True):
 
 
 class StreamStart(Event, frozen=True, tag="start"):
-    """The first event of a stream; `token_unit` says what one token is (word, delta, token)."""
+    """The first event of a stream; `token_unit` says what one token is (word, delta, token), `min_dwell` is R10's."""
 
     sync_interval: int
     products: tuple[ProductBrief, ...] = ()
     formats: tuple[str, ...] = ()
     token_unit: str = "token"
     late: str = "placeholder"
+    min_dwell: float = 0.0
 
 
 class Text(Event, frozen=True, tag="text"):
@@ -153,12 +154,16 @@ class Swap(Event, frozen=True, tag="swap"):
 
 
 class CueMissed(Event, frozen=True, tag="missed"):
-    """A cue that is not shown, and why: late, beyond_end, too_late, or the picture's own failure (R3)."""
+    """A cue that is not shown, and why: late, beyond_end, too_late, interrupted, or the picture's own failure (R3).
+
+    `product` is the product that the words are about ("" = not known).
+    """
 
     cue: int
     key: str
     anchor: int
     reason: str
+    product: str = ""
 
 
 class Interrupted(Event, frozen=True, tag="interrupt"):

@@ -24,6 +24,8 @@ TOKEN_LIMIT = 8192
 """Characters of one token: escaped as JSON it still fits one message of 60 KiB."""
 DESCRIBE_BATCH = 4
 """Pictures described in one call: few enough that the first slots are reserved at once."""
+BLOCKED = 0.001
+"""Seconds for one token after which the pump gives way to the consumer, whether or not the pipe did."""
 CLOSE_LIMIT = 5.0
 """Seconds a pipe may take to close before the stream goes on without it."""
 
@@ -95,25 +97,26 @@ class Inbox:
             await self._room.wait()
 
     def fail(self, what: str, error: Exception) -> str:
-        """Keep the first failure for the consumer to raise; gives the sentence for the viewer."""
+        """Keep the first failure for the consumer to raise; gives the sentence for the viewer.
+
+        That sentence leaves out what the error says: an exception's text may hold what no viewer should read.
+        """
         detail = str(error) if isinstance(error, PipeError) else f"{type(error).__name__}: {error}"
         failure = PipeError(f"{what}: {detail}", retryable=getattr(error, "retryable", False))
         failure.__cause__ = error
         self.failure = self.failure or failure
-        return str(failure)
+        return what
 
 
 async def pump_text(pipe: TextPipe, inbox: Inbox, turn: Turn) -> None:
     """Pull tokens until the end, a failure or a cancellation; closes the pipe in each case."""
     tokens, count = turn.tokens, 0
+    clock = asyncio.get_running_loop().time
+    asked = clock()
     try:
         async for item in pipe:
             token = item if isinstance(item, Token) else Token(item)
-            if not isinstance(token.text, str) or len(token.text) > TOKEN_LIMIT:
-                size = f" of {len(token.text)} characters" if isinstance(token.text, str) else ""
-                raise PipeError(
-                    f"it gave {type(item).__name__}{size}; give Token or str of at most {TOKEN_LIMIT} characters"
-                )
+            _check_text(token.text, type(item).__name__)
             count += 1
             tokens.append(token)
             if token.last:
@@ -121,12 +124,28 @@ async def pump_text(pipe: TextPipe, inbox: Inbox, turn: Turn) -> None:
             inbox.wake()
             if inbox.paused or len(tokens) >= TOKENS_AHEAD:
                 await inbox.room(lambda: inbox.paused or len(tokens) >= TOKENS_AHEAD)
+            elif clock() - asked > BLOCKED:
+                # A pipe that computes without ever giving way would hold back every word until its end.
+                await asyncio.sleep(0)
+            asked = clock()
     except Exception as error:
         turn.error = inbox.fail(f"the text pipe failed after {count} tokens", error)
     finally:
         turn.done = True
         inbox.wake()
         await close_pipe(pipe)
+
+
+def _check_text(text: object, kind: str) -> None:
+    if not isinstance(text, str):
+        raise PipeError(f"it gave {kind}; give Token or str")
+    if len(text) > TOKEN_LIMIT:
+        raise PipeError(f"it gave {kind} of {len(text)} characters; give at most {TOKEN_LIMIT}")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise PipeError(f"it gave text that UTF-8 cannot hold: a lone surrogate at {error.start}") from error
 
 
 async def pump_images(

@@ -21,7 +21,7 @@ from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
 from multimodal.sync.journal import Heard, Journal
 from multimodal.sync.rehearsal import SlowPictureAligner
-from multimodal.values import Cue, EncodedImage, LatePolicy, Product
+from multimodal.values import Cue, EncodedImage, LatePolicy, Product, check_seconds
 from multimodal.wire import Bye, ClientMessage, Hello, Painted, Ready
 
 __all__ = ["MultiModalStream"]
@@ -83,8 +83,10 @@ class MultiModalStream:
         _check_pipe("image_pipe", image_pipe, "EncodedImage; for a folder use FolderImagePipe(...)")
         if lead:
             raise UsageError(f"lead={lead} is not built yet; leave it at 0")
-        if not preroll >= 0 or not slow_images >= 0:
-            raise UsageError(f"preroll={preroll} and slow_images={slow_images} must be 0 or more seconds")
+        check_seconds("preroll", preroll)
+        check_seconds("slow_images", slow_images)
+        if cues is not None and (isinstance(cues, str | dict | Cue) or not all(isinstance(cue, Cue) for cue in cues)):
+            raise UsageError("cues is no list of Cue; give [Cue(anchor, key), ...], or None for one at every interval")
         self.sid = uuid.uuid4().hex[:12]
         self.sync_interval = sync_interval
         settings: dict[str, Any] = {
@@ -111,7 +113,7 @@ class MultiModalStream:
         self._pictures: dict[str, EncodedImage] = {}
         self._settled: set[str] = set()
         self._images_done = ""
-        self._closed = self._speaking = False
+        self._closed = self._speaking = self._reading = False
         self._preroll, self._preroll_until = preroll, 0.0
         self._tokens_fed = 0
         self._on_ask = on_ask
@@ -329,6 +331,15 @@ class MultiModalStream:
     async def _pull(self) -> list[AnyEvent]:
         if self._group is None:
             raise UsageError("use `async with MultiModalStream(...) as stream:` before iterating")
+        if self._reading:
+            raise UsageError("this stream is being read already; it has one reader")
+        self._reading = True
+        try:
+            return await self._next_events()
+        finally:
+            self._reading = False
+
+    async def _next_events(self) -> list[AnyEvent]:
         loop, inbox = asyncio.get_running_loop(), self._inbox
         while not (events := self._aligner.events()):
             if self._aligner.ended or self._closed:
@@ -427,7 +438,7 @@ class MultiModalStream:
                 await close_pipe(pipe)  # the viewer did not wait for it
         except Exception as error:
             if epoch == self._epoch:
-                self._inbox.turn.error = self._inbox.fail("on_ask failed", error)
+                self._inbox.turn.error = self._inbox.fail("the question could not be answered", error)
                 self.finish()
             else:
                 log.warning("on_ask failed for a question that another overtook", exc_info=True)

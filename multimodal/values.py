@@ -21,6 +21,7 @@ __all__ = [
     "ProductImage",
     "Token",
     "Variant",
+    "check_seconds",
 ]
 
 LatePolicy = Literal["placeholder", "hold", "skip"]
@@ -174,11 +175,23 @@ class Cue(msgspec.Struct, frozen=True):
     product: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.anchor, int) or isinstance(self.anchor, bool):
+            raise UsageError(f"Cue anchor {self.anchor!r} is no whole number; it counts tokens")
         if self.anchor < 0:
             raise UsageError(f"Cue anchor {self.anchor} is negative; boundaries count from 0")
-        if not self.key:
-            raise UsageError("Cue key is empty; it names the picture to show")
+        if not isinstance(self.key, str) or not self.key:
+            raise UsageError(f"Cue key is {self.key!r}; it names the picture to show, and cannot be empty")
         if self.late is not None and self.late not in LATE_POLICIES:
             raise UsageError(f"Cue late={self.late!r} is unknown; use one of {', '.join(LATE_POLICIES)}")
-        if self.max_hold is not None and not self.max_hold >= 0:
-            raise UsageError(f"Cue max_hold={self.max_hold} must be 0 or more seconds")
+        if self.max_hold is not None:
+            check_seconds("Cue max_hold", self.max_hold)
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Refuse what is no span of time.
+
+    Raises:
+        UsageError: not a number, not a number of seconds that is 0 or more.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise UsageError(f"{name}={value!r} must be 0 or more seconds")

@@ -47,7 +47,7 @@ from multimodal.events import (
     SyncMark,
     Text,
 )
-from multimodal.values import LATE_POLICIES, Asset, Cue, EncodedImage, LatePolicy, Token
+from multimodal.values import LATE_POLICIES, Asset, Cue, EncodedImage, LatePolicy, Token, check_seconds
 from multimodal.wire import Bye, ClientMessage, Hello, Ready
 
 __all__ = ["Aligner", "Snapshot"]
@@ -105,18 +105,16 @@ class Aligner:
         formats: Sequence[str] = (),
         token_unit: str = "token",
     ) -> None:
-        if not isinstance(sync_interval, int) or sync_interval < 1:
+        if not isinstance(sync_interval, int) or isinstance(sync_interval, bool) or sync_interval < 1:
             raise UsageError(f"sync_interval={sync_interval!r} must be a whole number of tokens, at least 1")
         if late not in LATE_POLICIES:
             raise UsageError(f"late={late!r} is unknown; use one of {', '.join(LATE_POLICIES)}")
-        if not (max_hold >= 0 and swap_wait >= 0 and min_dwell >= 0):
-            raise UsageError(
-                f"max_hold={max_hold}, min_dwell={min_dwell} and swap_wait={swap_wait} must be 0 or more seconds"
-            )
+        for name, value in (("max_hold", max_hold), ("min_dwell", min_dwell), ("swap_wait", swap_wait)):
+            check_seconds(name, value)
         self._late: LatePolicy = late
         self._interval, self._max_hold = sync_interval, max_hold
         self._swap_wait, self._high_water, self._min_dwell = swap_wait, high_water, min_dwell
-        self._start = (sync_interval, tuple(products), tuple(formats), token_unit, late)
+        self._start = (sync_interval, tuple(products), tuple(formats), token_unit, late, min_dwell)
         self._sid, self._epoch, self._base = sid, 0, 0
         self._out: list[AnyEvent] = []
         self._seq = 0
@@ -472,7 +470,10 @@ class Aligner:
         self._emit(Reveal, declared.number, cue.key, product, cue.anchor, self._mark, preview, declared.late, deferred)
 
     def _miss(self, declared: _Declared, reason: str) -> None:
-        self._emit(CueMissed, declared.number, declared.cue.key, declared.anchor, reason)
+        cue = declared.cue
+        asset = self._assets.get(cue.key)
+        product = cue.product or (asset.product if asset else "")
+        self._emit(CueMissed, declared.number, cue.key, declared.anchor, reason, product)
 
     def _emit(self, kind: type[AnyEvent], *fields: object) -> None:
         self._out.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
@@ -16,7 +17,7 @@ from multimodal.pipes.script import PlannedScriptImagePipe, ScriptImagePipe, Scr
 from multimodal.stream import MultiModalStream
 from multimodal.values import Cue, EncodedImage, ImageFailure, Product, Token
 from multimodal.wire import Bye, Hello, Ready
-from tests.support import virtual
+from tests.support import run, virtual
 
 WORDS = [f"w{i} " for i in range(9)]
 
@@ -343,6 +344,13 @@ def test_nothing_is_left_running(how: str) -> None:
         ({"min_dwell": -1.0}, "0 or more"),
         ({"lead": 2}, "lead=2 is not built yet"),
         ({"preroll": -1}, "0 or more"),
+        ({"preroll": "soon"}, "preroll='soon' must be 0 or more seconds"),
+        ({"max_hold": None}, "max_hold=None must be"),
+        ({"sync_interval": True}, "whole number"),
+        ({"cues": [(2, "a")]}, "no list of Cue"),
+        ({"cues": "a"}, "no list of Cue"),
+        ({"cues": {2: "a"}}, "no list of Cue"),
+        ({"cues": Cue(1, "a")}, "no list of Cue"),
         ({"slow_images": -1}, "0 or more"),
         ({"max_hold": -1}, "0 or more"),
     ],
@@ -369,7 +377,12 @@ def test_misuse_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("items", "says"),
-    [([42], "it gave int"), (["x" * 9000], "of 9000 characters"), ([None], "it gave NoneType")],
+    [
+        ([42], "it gave int"),
+        (["x" * 9000], "of 9000 characters"),
+        ([None], "it gave NoneType"),
+        (["bad \ud800 text"], "a lone surrogate at 4"),
+    ],
 )
 def test_a_pipe_that_gives_the_wrong_thing_is_named(items: list[Any], says: str) -> None:
     async def text() -> AsyncIterator[Any]:
@@ -384,6 +397,51 @@ def test_a_pipe_that_gives_the_wrong_thing_is_named(items: list[Any], says: str)
     if not isinstance(items[0], str):
         with pytest.raises(PipeError, match="it gave"):
             play(ScriptTextPipe("a b c"), images())
+
+
+def test_a_stream_has_one_reader() -> None:
+    async def read(stream: MultiModalStream) -> int:
+        return len([event async for event in stream])
+
+    async def main() -> list[int | BaseException]:
+        async with MultiModalStream(ScriptTextPipe(WORDS), pictures("a")) as stream:
+            return await asyncio.gather(read(stream), read(stream), return_exceptions=True)
+
+    first, second = virtual(main())
+    assert isinstance(first, int)
+    assert first > len(WORDS)
+    assert isinstance(second, UsageError)
+    assert "one reader" in str(second)
+
+
+def test_what_an_exception_says_is_not_told_to_viewers() -> None:
+    async def text() -> AsyncIterator[str]:
+        yield "a "
+        raise RuntimeError("secret db password")
+
+    async def main() -> list[AnyEvent]:
+        log: list[AnyEvent] = []
+        async with MultiModalStream(text(), pictures("a")) as stream:
+            with pytest.raises(PipeError, match="secret db password"):  # noqa: PT012
+                async for event in stream:
+                    log.append(event)
+        return log
+
+    assert [e.message for e in virtual(main()) if isinstance(e, ErrorRaised)] == ["the text pipe failed after 1 tokens"]
+
+
+def test_a_pipe_that_never_gives_way_is_shown_word_by_word() -> None:
+    async def text() -> AsyncIterator[str]:
+        for word in WORDS:
+            time.sleep(0.01)  # noqa: ASYNC251 - the fault that is tested
+            yield word
+
+    async def main() -> int:
+        async with MultiModalStream(text(), pictures("a"), preroll=0) as stream:
+            bundles = [bundle async for bundle in stream.bundles()]
+        return max(sum(isinstance(event, Text) for event in bundle) for bundle in bundles)
+
+    assert run(main()) <= 2
 
 
 def test_slow_images_delay_readiness_and_nothing_else() -> None:
