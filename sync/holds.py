@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from multimodal.events import Reveal, SyncMark, Text
+from multimodal.events import Interrupted, Reveal, SyncMark, Text
 from multimodal.sync.faults import Fault, tokens
 from multimodal.sync.log import SyncLog
-from multimodal.sync.rules import Outcome, policy, settled
+from multimodal.sync.rules import Outcome, dwells, policy, settled
 
 __all__ = ["hold_faults"]
 
@@ -16,7 +16,7 @@ ROUNDING_MS = 0.01
 
 
 def hold_faults(log: SyncLog, max_hold: float, tolerance_ms: float) -> Iterator[Fault]:
-    """R4, R5: no hold ends early or runs over, nothing waits where nobody holds, held text leaves with its hold.
+    """R4, R5, R10: no hold ends early or runs over, nothing waits where nobody holds, no picture loses its dwell.
 
     A cue may wait as long as the longest hold among itself, those that came out before it on its mark, and, as it may
     have been declared while its mark was held, those declared before it.
@@ -27,7 +27,9 @@ def hold_faults(log: SyncLog, max_hold: float, tolerance_ms: float) -> Iterator[
         tolerance_ms: how far a hold may overrun its deadline: a timer may fire late.
     """
     marks = settled(log)
-    for mark, outcomes in marks:
+    for number, (mark, outcomes) in enumerate(marks):
+        if dwells(log) and (number + 1 == len(marks) or marks[number + 1][0].epoch > mark.epoch):
+            continue  # what R10 kept back comes out when the end is known, whatever the time
         holds_ms = [_hold_ms(log, event.cue, max_hold) for event in outcomes]
         for place, event in enumerate(outcomes):
             allowed_ms = max(
@@ -37,7 +39,8 @@ def hold_faults(log: SyncLog, max_hold: float, tolerance_ms: float) -> Iterator[
             if fault is not None:
                 yield fault
     yield from _text_faults(log)
-    if marks and log.end is None and len(marks[-1][1]) < marks[-1][0].pending:
+    yield from _dwell_faults(log)
+    if marks and log.end is None and not dwells(log) and len(marks[-1][1]) < marks[-1][0].pending:
         mark, outcomes = marks[-1]
         missing = mark.pending - len(outcomes)
         verdict = f"the hold at mark {mark.mark} never ended: {missing} of {mark.pending} outcomes are missing (R4)"
@@ -78,6 +81,31 @@ def _text_faults(log: SyncLog) -> Iterator[Fault]:
                 yield Fault(verdict, "queue", why, event.token_index, f"seq {event.seq}")
         elif isinstance(event, Outcome):
             released_at = event.pts_ms
+
+
+def _dwell_faults(log: SyncLog) -> Iterator[Fault]:
+    """R10: no picture of another mark takes the place of one before its dwell is over, but at the end."""
+    if log.start is None or not dwells(log):
+        return
+    interval, dwell_ms = log.start.sync_interval, 1000 * log.start.min_dwell
+    last_text = {event.epoch: event.seq for event in log.texts}
+    base, home, since, mark = 0, -1, 0.0, None
+    for event in log.events:
+        if isinstance(event, Interrupted):
+            base, home, mark = event.tok, -1, None
+        elif isinstance(event, SyncMark):
+            mark = event
+        elif isinstance(event, Reveal) and mark is not None:
+            own = base - (base - event.anchor) // interval * interval
+            short_ms = since + dwell_ms - mark.pts_ms
+            if home not in (-1, own) and short_ms > ROUNDING_MS and event.seq < last_text.get(event.epoch, -1):
+                verdict = (
+                    f"{event.key!r} cuts the picture before it short: 0 tokens and {short_ms:.0f} ms too soon (R10)"
+                )
+                why = f"a picture stays {dwell_ms:.0f} ms"
+                yield Fault(verdict, "queue", why, event.anchor, f"mark {mark.mark}, cue {event.cue}, seq {event.seq}")
+            if own != home:
+                home, since = own, event.pts_ms
 
 
 def _hold_ms(log: SyncLog, cue: int, max_hold: float) -> float:

@@ -1,4 +1,4 @@
-"""The contract's rules R1-R7, read off a log: each function yields a fault per breach.
+"""The contract's rules R1-R7 and R9, read off a log: each function yields a fault per breach.
 
 They judge what was emitted; `sequence_faults` also judges what arrived. None of them knows how the aligner works.
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from multimodal.events import AssetReserved, CueMissed, Reveal, StreamEnd, Swap, SyncMark, Text
+from multimodal.events import AssetReserved, CueMissed, Interrupted, Reveal, StreamEnd, Swap, SyncMark, Text
 from multimodal.sync.drift import orders
 from multimodal.sync.faults import Cause, Fault, describe, tokens
 from multimodal.sync.log import SyncLog
 
-__all__ = ["Outcome", "cue_faults", "mark_faults", "policy", "sequence_faults", "settled", "text_faults"]
+__all__ = ["Outcome", "cue_faults", "dwells", "mark_faults", "policy", "sequence_faults", "settled", "text_faults"]
 
 Outcome = Reveal | CueMissed
-AT_THE_END = frozenset({"beyond_end", "too_late"})
+AT_THE_END = frozenset({"beyond_end", "too_late", "interrupted"})
 """Reasons of cues that no mark settles."""
 
 
@@ -26,8 +26,13 @@ def policy(log: SyncLog, cue: int) -> str:
     return own or (log.start.late if log.start else "placeholder")
 
 
+def dwells(log: SyncLog) -> bool:
+    """Whether pictures may be kept back for the one before them (R10)."""
+    return log.start is not None and log.start.min_dwell > 0
+
+
 def settled(log: SyncLog) -> list[tuple[SyncMark, list[Outcome]]]:
-    """Each mark with the outcomes that stand between it and the next one, but for those that only the end settles."""
+    """Each mark with the outcomes that stand between it and the next one, but for those that no mark settles."""
     marks: list[tuple[SyncMark, list[Outcome]]] = []
     for event in log.events:
         if isinstance(event, SyncMark):
@@ -58,6 +63,11 @@ def sequence_faults(log: SyncLog) -> Iterator[Fault]:
             back = before.pts_ms - after.pts_ms
             verdict = f"time falls by {back:.1f} ms over 0 tokens from seq {before.seq} to {after.seq} (R7)"
             yield Fault(verdict, "queue", f"{describe(after)} bears an earlier time", after.tok, f"seq {after.seq}")
+        if after.epoch != before.epoch + isinstance(after, Interrupted):
+            verdict = f"{describe(after)} is of epoch {after.epoch}, behind one of epoch {before.epoch} (R9)"
+            yield Fault(
+                verdict, "queue", "only an interruption raises the epoch, by one", after.tok, f"seq {after.seq}"
+            )
         if isinstance(before, StreamEnd):
             verdict = f"{describe(after)} follows the end (R6)"
             yield Fault(verdict, "queue", "something was emitted after the end event", after.tok, f"seq {after.seq}")
@@ -69,10 +79,12 @@ def sequence_faults(log: SyncLog) -> Iterator[Fault]:
 
 def text_faults(log: SyncLog, expected: str | None = None) -> Iterator[Fault]:
     """R1: tokens in order, none over a mark, each event's `tok` true, and the expected text where one is given."""
-    count = 0
+    count = base = 0
     interval = log.start.sync_interval if log.start else 1
     for event in log.events:
         at = f"seq {event.seq}"
+        if isinstance(event, Interrupted):
+            base = count
         if isinstance(event, Text):
             if event.token_index != count:
                 verdict = (
@@ -80,7 +92,7 @@ def text_faults(log: SyncLog, expected: str | None = None) -> Iterator[Fault]:
                 )
                 yield Fault(verdict, "queue", "text events changed places or were lost", count, at)
             last = event.token_index + event.token_count - 1
-            if event.token_index // interval != last // interval:
+            if (event.token_index - base) // interval != (last - base) // interval:
                 verdict = f"the text of tokens {event.token_index} to {last} reaches over a mark (R1)"
                 yield Fault(verdict, "queue", f"a mark is due every {tokens(interval)}", count, at)
             count += event.token_count
@@ -100,11 +112,14 @@ def text_faults(log: SyncLog, expected: str | None = None) -> Iterator[Fault]:
 def mark_faults(log: SyncLog) -> Iterator[Fault]:
     """Marks stand at 0, at every interval and at the end, each once, each right behind its token (R2)."""
     interval = log.start.sync_interval if log.start else 1
-    count = chars = 0
+    count = chars = base = 0
+    turns = [event.tok for event in log.of(Interrupted)]
     seen: set[int] = set()
     for event in log.events:
-        if isinstance(event, Text):
-            if count % interval == 0 and count not in seen:
+        if isinstance(event, Interrupted):
+            base, seen = event.tok, set()  # marks then count from there (R9)
+        elif isinstance(event, Text):
+            if (count - base) % interval == 0 and count not in seen:
                 yield Fault(f"mark {count} is missing (R2)", "queue", "text goes on without it", count)
             count += event.token_count
             chars += len(event.text)
@@ -118,7 +133,7 @@ def mark_faults(log: SyncLog) -> Iterator[Fault]:
             elif event.char != chars:
                 verdict = f"mark {mark} says {event.char} characters, but {chars} stand before it"
                 yield Fault(verdict, "queue", "text before it was changed", mark, at)
-            elif mark % interval and mark != log.tokens:
+            elif (mark - base) % interval and mark != log.tokens and mark not in turns:
                 verdict = f"mark {mark} is neither on the interval of {interval} nor at the end"
                 yield Fault(verdict, "queue", "marks stand every interval and at the end", mark, at)
             seen.add(mark)
@@ -208,13 +223,20 @@ def _is_whole(event: Reveal | Swap) -> bool:
 
 
 def _place_faults(log: SyncLog) -> Iterator[Fault]:
-    """Each mark is followed by as many outcomes as it announced, by (anchor, declared)."""
-    for mark, outcomes in settled(log):
-        if len(outcomes) < mark.pending:
+    """Each mark is followed by as many outcomes as it announced, by (anchor, declared), but for R9 and R10."""
+    marks, kept_back = settled(log), dwells(log)
+    cut: list[Outcome] = [event for event in log.of(CueMissed) if event.reason == "interrupted"]
+    for place, (mark, outcomes) in enumerate(marks):
+        # An interruption settles what was due (R9); R10 moves a cue from mark to mark, each of which announces it.
+        moved = [*cut, *(late for _, later in marks[place + 1 :] for late in later)] if kept_back else cut
+        came = len(outcomes) + sum(event.seq > mark.seq and event.anchor <= mark.mark for event in moved)
+        if came < mark.pending:
             verdict = f"mark {mark.mark} announced {mark.pending} outcomes, {len(outcomes)} came (R2)"
             yield Fault(verdict, "queue", "an outcome was lost or moved", mark.mark, f"seq {mark.seq}")
         holds = any(policy(log, outcome.cue) == "hold" for outcome in outcomes)
-        for before, after in pairwise(outcomes):
+        # A picture that failed is missed at once, past reveals that R10 moved to here.
+        turns: list[Outcome] = [event for event in outcomes if isinstance(event, Reveal) or not kept_back]
+        for before, after in pairwise(turns):
             # A cue declared while a hold keeps its mark open joins it behind what is already out.
             joined = holds and after.cue > before.cue
             if (after.anchor, after.cue) < (before.anchor, before.cue) and not joined:
