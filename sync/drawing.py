@@ -12,7 +12,7 @@ from html import escape
 
 import msgspec
 
-from multimodal.events import CueMissed, Reveal, Swap
+from multimodal.events import CueMissed, Interrupted, Reveal, Swap, SyncMark
 from multimodal.sync.drift import Pair, pairs
 from multimodal.sync.faults import Fault
 from multimodal.sync.log import SyncLog
@@ -64,7 +64,7 @@ def draw(log: SyncLog, faults: Sequence[Fault]) -> Drawing:
         labels.append((y + LANE_PX / 2, row.key, row.remark))
         body += _lane(log, row, scale, y + LANE_PX / 2)
         y += LANE_PX
-    y += 8
+    y += 8 + 14 * bool(log.of(Interrupted))
     flags = [_flag(log, fault, number, scale, y) for number, fault in enumerate(faults, start=1)]
     seconds = scale.last_ms / 1000
     about = (
@@ -77,6 +77,7 @@ def draw(log: SyncLog, faults: Sequence[Fault]) -> Drawing:
             ' role="img" aria-labelledby="t d">',
             f'<title id="t">Timeline of the tour</title><desc id="d">{escape(about)}</desc>',
             *_axis(scale, y),
+            *_turns(log, scale, y),
             *body,
             *flags,
             "</svg>",
@@ -134,6 +135,14 @@ def _axis(scale: _Scale, height: float) -> Iterable[str]:
         yield f'<text class="time" x="{x:.1f}" y="{AXIS_PX - 14:g}">{second:g} s</text>'
 
 
+def _turns(log: SyncLog, scale: _Scale, height: float) -> Iterable[str]:
+    for cut in log.of(Interrupted):
+        x = scale.x(cut.pts_ms)
+        title = f"<title>interrupted at {cut.pts_ms / 1000:.3f} s, epoch {cut.epoch} begins</title>"
+        yield f'<path class="turn" d="M{x:.1f} {AXIS_PX - 8:g}V{height:.0f}">{title}</path>'
+        yield f'<text class="time" x="{x:.1f}" y="{height - 2:g}">interrupted</text>'
+
+
 def _words(log: SyncLog, scale: _Scale) -> tuple[list[str], int]:
     ends = [0.0]
     drawn = []
@@ -165,7 +174,7 @@ def _painted_words(log: SyncLog, scale: _Scale, y: float) -> list[str]:
 
 
 def _marks(log: SyncLog, scale: _Scale, y: float) -> Iterable[str]:
-    for mark in log.marks.values():
+    for mark in log.of(SyncMark):
         x = scale.x(mark.pts_ms)
         told = f"sync mark {mark.mark} at {mark.pts_ms / 1000:.3f} s, {mark.pending} cues due"
         yield f'<path class="mark" d="M{x:.1f} {y + 3:g}v9"><title>{told}</title></path>'

@@ -13,7 +13,7 @@ skew          ms from the words to the reveal, + = the picture came late, at up 
 
 Some reveals are no measure of synchronization and are counted apart, each under the first of these that fits:
 held          its mark waited for a picture: the reveal's `pts_ms` lies after its mark's. In neither skew nor share.
-mark_0        no words stand before it. In neither skew nor share.
+mark_0        no words stand before it, at the beginning or behind an interruption. In neither skew nor share.
 end_mark      an end mark off the interval, emitted after its words because the end was not known with the last token.
               In the skew, not in the share.
 hidden        painted while the page was hidden. Not in the painted skew, not in the share.
@@ -129,7 +129,8 @@ def pairs(log: SyncLog) -> list[Pair]:
 
 
 def _pair(log: SyncLog, reveal: Reveal, at: int, base: int) -> Pair:
-    words, mark = log.words_before(reveal.mark), log.marks.get(reveal.mark)
+    # Behind an interruption the words before its boundary are those of another turn.
+    words, mark = None if reveal.mark == base else log.words_before(reveal.mark), log.mark_of(reveal)
     held_ms = max(0.0, round(reveal.pts_ms - mark.pts_ms, 3)) if mark else 0.0
     shown = log.frame_of(reveal.seq)
     frames = (log.frame_of(words.seq) if words else None, shown)

@@ -173,12 +173,14 @@ class LiveDrift:
     def _reveal(self, reveal: Reveal) -> DriftSample:
         words = self._words
         mark = self._mark if self._mark is not None and self._mark.mark == reveal.mark else None
+        if reveal.mark == self._base:
+            words = None  # behind an interruption the words before its boundary are those of another turn
         held = max(0.0, round(reveal.pts_ms - mark.pts_ms, 3)) if mark else 0.0
         apart: Literal["", "held", "mark_0", "end_mark"] = ""
         if held:
             apart = "held"
-        elif words is None or reveal.mark == 0:
-            apart, words = "mark_0", None
+        elif words is None:
+            apart = "mark_0"
         elif (reveal.mark - self._base) % self._interval and mark is not None and mark.pts_ms > words.pts_ms:
             apart = "end_mark"
         drift = reveal.mark - reveal.anchor

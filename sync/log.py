@@ -263,6 +263,17 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
         return marks
 
     @cached_property
+    def _marks(self) -> dict[tuple[int, int], SyncMark]:
+        marks: dict[tuple[int, int], SyncMark] = {}
+        for mark in self.of(SyncMark):
+            marks.setdefault((mark.epoch, mark.mark), mark)
+        return marks
+
+    def mark_of(self, reveal: Reveal) -> SyncMark | None:
+        """The mark that a reveal names, of its own epoch: behind an interruption a boundary may have another one."""
+        return self._marks.get((reveal.epoch, reveal.mark))
+
+    @cached_property
     def assets(self) -> dict[str, tuple[AssetReserved, ...]]:
         """What was told of each picture, by key, in order: first its slot, then its bytes."""
         return _grouped((asset.key, asset) for asset in self.of(AssetReserved))

@@ -46,7 +46,7 @@ border-right:1px solid var(--line)}
 .scroll svg{flex:none;display:block}
 svg text{fill:var(--fg);font:12px system-ui,sans-serif}
 svg .time,svg .small{fill:var(--muted);font-size:11px}svg .time{text-anchor:middle}
-.grid{stroke:var(--faint)}.lane{stroke:var(--faint)}
+.turn{stroke:var(--fg);stroke-width:1.5}.grid{stroke:var(--faint)}.lane{stroke:var(--faint)}
 .mark{stroke:var(--muted);stroke-width:1.5}.tick{stroke:var(--blue);stroke-width:2}.tick.unseen{stroke:var(--muted)}
 .wait{stroke:var(--line);stroke-width:2;stroke-dasharray:3 3}.to{stroke:var(--violet);stroke-opacity:.35}
 .request{fill:var(--card);stroke:var(--muted);stroke-width:1.5}.bytes{fill:var(--muted)}

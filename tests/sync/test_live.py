@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal.events import AnyEvent, Reveal
+from multimodal.sync.aligner import Aligner
 from multimodal.sync.drift import drift_report, pairs
 from multimodal.sync.live import PENDING_LIMIT, DriftSample, LiveDrift
 from multimodal.sync.log import Painted, SyncLog
-from tests.sync.driving import Scenario, drive, scenarios
+from multimodal.values import Cue, Token
+from tests.sync.driving import Scenario, drive, image, scenarios
 from tests.sync.tours import tour, watched
 
 
@@ -111,3 +113,29 @@ def test_a_receipt_that_comes_twice_or_out_of_order_changes_nothing() -> None:
     assert [sample for receipt in log.painted for sample in live.painted(receipt)] == []
     assert live.summary() == play(log)[0].summary()
     assert len(found) == 6
+
+
+def test_behind_an_interruption_marks_and_figures_begin_anew() -> None:
+    aligner = Aligner(3, sid="turns")
+    events: list[AnyEvent] = []
+    for key in ("a", "b", "c"):
+        aligner.feed_image(image(key), 0.0)
+    aligner.feed_cue(Cue(3, "a"), 0.0)
+    for number in range(3):
+        aligner.feed_token(Token(f"t{number} "), number * 0.1)
+    aligner.interrupt(1.0)
+    # The next turn begins at boundary 3: its first picture has no words before it, its second comes with token 6.
+    aligner.feed_cue(Cue(3, "b"), 2.0)
+    aligner.feed_cue(Cue(6, "c"), 2.0)
+    for number in range(3, 7):
+        aligner.feed_token(Token(f"t{number} "), 2.0 + number * 0.1)
+    aligner.feed_eof(3.0)
+    events.extend(aligner.events())
+    log = watched(SyncLog(tuple(events), plan=aligner.plan))
+    found = {pair.reveal.key: pair for pair in pairs(log)}
+    assert {key: pair.apart for key, pair in found.items()} == {"a": "", "b": "mark_0", "c": ""}
+    assert found["b"].held_ms == 0
+    assert found["c"].skew_ms["emitted"] == 0
+    live, samples = play(log)
+    assert {sample.key: sample.apart for sample in samples} == {"a": "", "b": "mark_0", "c": ""}
+    assert live.summary().same_frame_share == drift_report(log).same_frame_share == 1.0

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal.errors import UsageError
-from multimodal.events import ProductBrief, Reveal, Text
+from multimodal.events import Interrupted, ProductBrief, Reveal, Text
 from multimodal.sync.clocks import ClockSample
 from multimodal.sync.log import Ready, SyncLog
 from multimodal.sync.timeline import timeline_html
@@ -98,6 +98,15 @@ def test_requests_bytes_readiness_holds_previews_swaps_and_misses_are_drawn() ->
     assert classes(page).count("ready bad") == 1
     assert classes(page).count("request") == 3
     assert classes(page).count("bytes") == 3
+
+
+def test_an_interruption_is_a_line_across() -> None:
+    log = tour()
+    end = log.events[-1]
+    cut = Interrupted(1, "tour", 1, end.seq, end.pts_ms, end.tok)
+    page = timeline_html(msgspec.structs.replace(log, events=(*log.events[:-1], cut)))
+    assert classes(page).count("turn") == 1
+    assert "epoch 1 begins" in page
 
 
 def test_faults_are_flagged_listed_and_linked() -> None:
