@@ -1,8 +1,9 @@
 """Cues out of the narration itself: mentions of products, markers, meaning. Pure; stands before the aligner.
 
 Every token that goes in comes out once, in order, its text without the markers: so boundaries are those of the text
-pipe. Cues come out before, or with, the token that reaches their boundary; none is ever late for its mark. A token is
-held only while a cue might still be tied to its boundary: a name ended in it but may go on, or a marker began in it.
+pipe. Cues come out with the token that reaches their boundary, in the order of the text, and none is late for its mark.
+A token is held only while a cue might still be tied to its boundary: a name ended in it but may go on, or a marker
+began in it.
 
 S1   A mention's anchor is the boundary behind the token in which the name ends. `lead` moves it back by as many tokens,
      but not before the boundary behind the token in which the name begins, with whose word the picture then comes; and
@@ -15,12 +16,13 @@ S3   What a product's mentions give: `repeat="first"` one cue, and none once ano
 S4   Meaning is judged once a token, on the last words that are complete, and tied to the boundary behind the token,
      `lead` tokens earlier as in S1. While a name or marker is among those words, its product holds the passage. Under
      ``first`` it passes over products that have a cue.
-S5   Reported: markers that are broken, name no product or no policy; at the end, products named again without a further
-     cue, and products that got no cue at all.
+S5   Reported: markers that are broken, name no product or no policy; an `embed` that fails, after which meaning is off;
+     at the end, products named again without a further cue, and products that got no cue at all.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Literal, cast, get_args
@@ -45,10 +47,11 @@ class Report(msgspec.Struct, frozen=True):
     """Something about the narration that its author should know.
 
     Args:
-        kind: ``broken_marker``, ``unknown_product``, ``unknown_policy``, ``repeated`` or ``never_named``.
+        kind: ``broken_marker``, ``unknown_product``, ``unknown_policy``, ``embed_failed``, ``repeated`` or
+            ``never_named``.
         token: the token where it is; at the end, how many there were.
         char: how many characters were seen before it.
-        text: the marker as it was written, or the product's id.
+        text: the marker as it was written, the last words, or the product's id.
         detail: one sentence: what is wrong, what was done.
     """
 
@@ -114,7 +117,8 @@ class Scanner:
         self._held: deque[_Held] = deque()
         self._index = self._chars = self._chars_released = 0
         self._ended = False
-        self._cues: list[Cue] = []
+        # by boundary, place in the text, and at one place a name before a marker
+        self._cues: list[tuple[int, int, int, Cue]] = []
         self._reports: list[Report] = []
         # product -> where it first got a cue from its mention, a marker or meaning, in characters
         self._placed: dict[str, int] = {}
@@ -218,7 +222,7 @@ class Scanner:
             unplaced = not touched and anchor not in self._explicit.get(product, ())
         self._topic, self._topic_named = product, mention.end
         if unplaced:
-            self._place(anchor, product, self._names.picture(product), mention.end)
+            self._place(anchor, mention.end, 0, Cue(anchor, self._names.picture(product), product=product))
         else:
             self._again[product] = self._again.get(product, 0) + 1
 
@@ -239,11 +243,12 @@ class Scanner:
             anchor = marker.tag + 1 if self._chars or marker.tag > self._lead else 0
             self._marked.setdefault(product, deque(maxlen=8)).append(self._chars)
             self._topic, self._topic_named = product, self._chars
-            self._place(anchor, product, key, self._chars, cast("LatePolicy | None", policy or None))
+            late = cast("LatePolicy | None", policy or None)
+            self._place(anchor, self._chars, 1, Cue(anchor, key, late, product=product))
 
-    def _place(self, anchor: int, product: str, key: str, char: int, late: LatePolicy | None = None) -> None:
-        self._placed.setdefault(product, char)
-        self._cues.append(Cue(anchor, key, late, product=product))
+    def _place(self, anchor: int, char: int, rank: int, cue: Cue) -> None:
+        self._placed.setdefault(cue.product, char)
+        insort(self._cues, (anchor, char, rank, cue), key=lambda each: each[:3])
 
     def _judge(self) -> None:
         """Whether the words that are complete now are about another product than those before (S4)."""
@@ -253,14 +258,22 @@ class Scanner:
         words.fresh = False
         if words.start < self._topic_named:
             return
-        topic = self._meaning.about(words.text, self._topic)
+        try:
+            topic = self._meaning.about(words.text, self._topic)
+        except Exception as error:
+            # Whatever somebody's model raises, the narration goes on without it.
+            self._meaning = self._words = None
+            detail = f"embed failed, meaning is off from here: {type(error).__name__}: {error}"
+            self._reports.append(Report("embed_failed", self._index - 1, self._chars, words.text, detail))
+            return
         if topic is None or topic == self._topic:
             self._topic = topic
             return
         self._topic = topic
         if self._repeat == "first" and (topic in self._placed or topic in self._explicit):
             return
-        self._place(self._moved(self._index, words.start), topic, self._names.picture(topic), self._chars)
+        anchor = self._moved(self._index, words.start)
+        self._place(anchor, self._chars, 2, Cue(anchor, self._names.picture(topic), product=topic))
 
     # ---- where things stand --------------------------------------------------------------------------------------
 
@@ -291,7 +304,10 @@ class Scanner:
             token = held.popleft()
             tokens.append(Token(token.text, token.last))
             self._chars_released += len(token.text)
-        cues, self._cues = self._cues, []
+        # Not before their token: a name that is still open may have its place before them.
+        boundary = self._held[0].index if self._held else self._index
+        cues = [cue for anchor, _, _, cue in self._cues if anchor <= boundary]
+        del self._cues[: len(cues)]
         reports, self._reports = self._reports, []
         return Scanned(tokens, cues, reports)
 

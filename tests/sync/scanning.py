@@ -158,12 +158,13 @@ def expected(
     for start, end, sku in mentions(visible, names):
         first, final = token_of[kept[start]], token_of[kept[end - 1]]
         happenings.append((end, 1, sku, max(final + 1 - lead, first + 1), start, None))
-    cues: list[tuple[int, str, str | None]] = []
+    cues: list[tuple[int, bool, tuple[int, str, str | None]]] = []
     placed: set[str] = set()
     for place, is_mention, sku, anchor, start, late in sorted(happenings, key=lambda each: each[:2]):
         touching = any(not m and s == sku and start <= c <= place for c, m, s, *_ in happenings)
         if is_mention and (sku in placed if repeat == "first" else touching):
             continue
         placed.add(sku)
-        cues.append((anchor, f"{sku}-hero", late))
-    return shown, sorted(cues, key=str)
+        cues.append((place, not is_mention, (anchor, f"{sku}-hero", late)))
+    # At one place a name stands before a marker: it ended there.
+    return shown, [cue for _, _, cue in sorted(cues, key=lambda each: (each[2][0], each[0], each[1]))]

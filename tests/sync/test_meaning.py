@@ -127,3 +127,19 @@ def test_the_last_words_of_a_text_that_comes_in_pieces() -> None:
     assert words.start == len("The quick brown, ")
     words.finish()
     assert words.text == "fox\u0301es 茶 壶"
+
+
+def test_s5_an_embed_that_fails_is_reported_and_the_narration_goes_on() -> None:
+    def failing(text: str) -> list[float]:
+        if "drink" in text:
+            raise RuntimeError("out of memory")
+        return embed(text)
+
+    done = scan(
+        Scanner(PRODUCTS, meaning=Meaning(PRODUCTS[:1], failing)), ["boil ", "water ", "and drink ", "the ", "Tide"]
+    )
+    assert len(done.tokens) == 5
+    assert [cue.key for cue in done.cues] == ["kettle-hero", "mug-hero"]
+    report = done.reports[0]
+    assert (report.kind, report.token, report.text) == ("embed_failed", 2, "boil water and drink")
+    assert report.detail.endswith("RuntimeError: out of memory")
