@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from multimodal.errors import UsageError
+from multimodal.sync.matcher import Matcher, ProductNames
 from multimodal.values import Cue, Product
 
 __all__ = ["EveryInterval", "Segment", "TourPlan", "mention_end", "plan_tour"]
@@ -119,23 +119,11 @@ def plan_tour(segments: Sequence[Segment], products: Iterable[Product], split: C
 def mention_end(text: str, names: Iterable[str]) -> int | None:
     """Where the earliest mention of any of `names` ends, in code points; None where there is none.
 
-    A name is matched as it is written, whatever its case, and never inside a longer word; scripts that put no spaces
-    between words have no such border.
+    What a mention is, `multimodal.sync.matcher` says.
     """
-    found = [match for name in names if name and (match := _pattern(name).search(text))]
-    # At one place the longest name wins: it is the one that was said.
-    return min(found, key=lambda match: (match.start(), -match.end())).end() if found else None
-
-
-def _pattern(name: str) -> re.Pattern[str]:
-    before = r"(?<!\w)" if _spaced(name[0]) else ""
-    after = r"(?!\w)" if _spaced(name[-1]) else ""
-    return re.compile(before + re.escape(name) + after, re.IGNORECASE)
-
-
-def _spaced(character: str) -> bool:
-    """Whether words of this character's script are set apart by spaces (Korean joins particles to nouns)."""
-    return character.isalnum() and not ("\u0e00" <= character <= "\u0eff" or "\u2e80" <= character <= "\ud7ff")
+    matcher = Matcher(ProductNames([Product("", "", tuple(names))]))
+    found = [*matcher.feed(text), *matcher.finish()]
+    return found[0].end if found else None
 
 
 def _ends(tokens: Sequence[str]) -> list[int]:

@@ -38,6 +38,8 @@ def test_every_interval_declares_at_its_boundary() -> None:
         ("first Tide then Halo", ["Halo", "Tide"], "first Tide"),
         ("C++ and more", ["C++"], "C++"),
         ("这款光环水壶很好", ["光环水壶"], "光环水壶"),
+        ("这款Halo很好", ["Halo"], "Halo"),
+        ("the Ｈａｌｏ\nKettle", ["Halo Kettle"], "Kettle"),
         ("이 주전자는 좋다", ["주전자"], "주전자"),
         ("nothing here", ["Halo"], None),
         ("nothing here", [""], None),
