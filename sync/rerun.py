@@ -1,14 +1,15 @@
 """A recorded tour once more, through today's aligner: the same words, plan and pictures, at the same times. Pure.
 
 What a recording does not say is taken as it must have been: a picture was there from its bytes on, and where a hold
-waited for it, from the reveal on; a word was fed when it was emitted. `min_dwell` and `lead` are not in a recording: a
-tour that used them does not come out the same.
+waited for it, from the reveal on; a word was fed when it was emitted. Interruptions are not fed again, and where a
+dwell met the end of the text, that end may have come later than is known here: such tours may come out otherwise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -50,8 +51,11 @@ def rerun(log: SyncLog) -> SyncLog:
         log: with its start event, else the aligner's own defaults hold.
     """
     start = log.start
-    settings = {} if start is None else {"sid": start.sid, "products": start.products, "token_unit": start.token_unit}
-    aligner = Aligner(start.sync_interval if start else 3, swap_wait=SWAP_WAIT, **settings)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {}
+    if start is not None:
+        settings = {"sid": start.sid, "products": start.products, "token_unit": start.token_unit}
+        settings["min_dwell"] = start.min_dwell
+    aligner = Aligner(start.sync_interval if start else 3, swap_wait=SWAP_WAIT, **settings)
     events: list[AnyEvent] = []
 
     def until(now: float) -> None:
