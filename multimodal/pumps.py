@@ -10,9 +10,10 @@ from functools import partial
 
 from multimodal.errors import PipeError
 from multimodal.pipes.base import Describes, ImagePipe, TextPipe
+from multimodal.turn import Turn
 from multimodal.values import Asset, Cue, EncodedImage, ImageFailure, Token
 
-__all__ = ["Inbox", "Turn", "close_pipe", "describe", "pump_images", "pump_text"]
+__all__ = ["Inbox", "close_pipe", "describe", "pump_images", "pump_text"]
 
 log = logging.getLogger(__name__)
 
@@ -30,25 +31,16 @@ CLOSE_LIMIT = 5.0
 """Seconds a pipe may take to close before the stream goes on without it."""
 
 
-class Turn:
-    """One answer being told: the tokens of one text pipe that wait to be fed, and whether more will come."""
-
-    def __init__(self) -> None:
-        self.tokens: deque[Token] = deque()
-        self.done = False
-        self.error = ""
-
-
 class Inbox:
     """What waits to be fed, in the order of one instant: turns, cues, then tokens, then pictures and acks (R2, R9).
 
     One consumer sleeps on it; `wake` may be called from anywhere on the loop.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn) -> None:
         self.turns: deque[Callable[[float], object]] = deque()
         self.cues: deque[Cue] = deque()
-        self.turn = Turn()
+        self.turn = turn
         self.others: deque[Callable[[float], object]] = deque()
         self.paused = False
         self.failure: PipeError | None = None

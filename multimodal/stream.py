@@ -7,20 +7,25 @@ import inspect
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any
-
-import msgspec
+from typing import Any, Literal
 
 from multimodal.errors import UsageError
 from multimodal.events import AnyEvent, ProductBrief
 from multimodal.pipes.base import Describes, HasKeys, HasProducts, ImagePipe, TextPipe, Wants
-from multimodal.pumps import Inbox, Turn, close_pipe, describe, pump_images, pump_text
+from multimodal.pipes.interleaved import CueFeed
+from multimodal.pumps import Inbox, close_pipe, describe, pump_images, pump_text
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
 from multimodal.sync.journal import Heard, Journal
+from multimodal.sync.live import DriftSample, LiveDrift
+from multimodal.sync.matcher import ProductNames
+from multimodal.sync.meaning import Embed, Meaning
 from multimodal.sync.rehearsal import SlowPictureAligner
+from multimodal.sync.scanner import Repeat, Report
+from multimodal.sync.sources import Sources
+from multimodal.turn import Turn
 from multimodal.values import Cue, EncodedImage, LatePolicy, Product, check_seconds
 from multimodal.wire import Bye, ClientMessage, Hello, Painted, Ready
 
@@ -47,11 +52,18 @@ class MultiModalStream:
         text_pipe: an async iterator of `Token` or `str`, one token each (`multimodal.pipes.base`, T1-T6).
         image_pipe: an async iterator of `EncodedImage` or `ImageFailure` (I1-I8).
         sync_interval: tokens between two sync marks.
-        cues: pictures tied to boundaries; None = picture i at boundary i * sync_interval.
+        cues: pictures tied to boundaries, or the `CueFeed` of an interleaved stream; None = picture i at boundary
+            i * sync_interval, unless mentions, markers or embed say where pictures belong.
         late: what a cue does when its picture is not ready: ``placeholder``, ``hold`` or ``skip`` (R4).
         max_hold: seconds that ``hold`` waits at most.
         min_dwell: seconds that a picture stays before another mark's picture takes its place (R10).
-        lead: must be 0 until it is built.
+        mentions: a product's name in the text is a cue, at its end: True for the image pipe's products, or the
+            products to look for (`multimodal.sync.sources.Sources`).
+        markers: ``[[show:sku]]`` in the text is a cue, and is not seen.
+        embed: words about a product are a cue: text -> vector, or a `Meaning`; None = off.
+        repeat: what a product that is named again gets: ``first`` (nothing) or ``every`` (its picture again).
+        lead: tokens by which a mention's picture comes before its end, at most with its first word; the text comes as
+            many tokens later.
         preroll: seconds that the first token waits at most for the pictures of the first two marks.
         swap_wait: seconds that the end waits at most for pictures still behind their previews (R4b).
         on_ask: called with a viewer's question and what it had seen (`Heard`) when it asked; gives the answer's text
@@ -69,10 +81,14 @@ class MultiModalStream:
         image_pipe: ImagePipe,
         sync_interval: int = 3,
         *,
-        cues: Sequence[Cue] | None = None,
+        cues: Sequence[Cue] | CueFeed | None = None,
         late: LatePolicy = "placeholder",
         max_hold: float = 0.25,
         min_dwell: float = 0.0,
+        mentions: bool | ProductNames | Iterable[Product] = False,
+        markers: bool = False,
+        embed: Embed | Meaning | None = None,
+        repeat: Repeat = "first",
         lead: int = 0,
         preroll: float = 1.0,
         swap_wait: float = 1.0,
@@ -81,12 +97,11 @@ class MultiModalStream:
     ) -> None:
         _check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
         _check_pipe("image_pipe", image_pipe, "EncodedImage; for a folder use FolderImagePipe(...)")
-        if lead:
-            raise UsageError(f"lead={lead} is not built yet; leave it at 0")
         check_seconds("preroll", preroll)
         check_seconds("slow_images", slow_images)
-        if cues is not None and (isinstance(cues, str | dict | Cue) or not all(isinstance(cue, Cue) for cue in cues)):
-            raise UsageError("cues is no list of Cue; give [Cue(anchor, key), ...], or None for one at every interval")
+        given = _check_cues(cues)
+        products = _products(image_pipe)
+        self._sources = Sources(products, mentions=mentions, markers=markers, embed=embed, repeat=repeat, lead=lead)
         self.sid = uuid.uuid4().hex[:12]
         self.sync_interval = sync_interval
         settings: dict[str, Any] = {
@@ -95,7 +110,7 @@ class MultiModalStream:
             "min_dwell": min_dwell,
             "swap_wait": swap_wait,
             "sid": self.sid,
-            "products": [_brief(product) for product in _products(image_pipe)],
+            "products": [_brief(product) for product in products],
             "token_unit": getattr(text_pipe, "token_unit", "token"),
         }
         self._aligner = (
@@ -104,18 +119,21 @@ class MultiModalStream:
             else Aligner(sync_interval, **settings)
         )
         self._text, self._images = text_pipe, image_pipe
-        self._cues: list[Cue] = list(cues or ())
-        self._every: EveryInterval | None = None
-        if cues is None:
-            self._every = EveryInterval(sync_interval, image_pipe.keys() if isinstance(image_pipe, HasKeys) else ())
-        self._inbox = Inbox()
-        self._inbox.cues.extend(self._cues)
+        self._cues: list[Cue] = given
+        every = None
+        if cues is None and not self._sources.active:
+            every = EveryInterval(sync_interval, image_pipe.keys() if isinstance(image_pipe, HasKeys) else ())
+        self._inbox = Inbox(self._turn(given, every=every))
+        self._inbox.cues.extend(given)
+        self._cue_feed = cues if isinstance(cues, CueFeed) else None
+        self._reports: list[Report] = []
+        self._live: LiveDrift | None = None
+        self._listeners: list[Callable[[DriftSample], object]] = []
         self._pictures: dict[str, EncodedImage] = {}
         self._settled: set[str] = set()
         self._images_done = ""
         self._closed = self._speaking = self._reading = False
         self._preroll, self._preroll_until = preroll, 0.0
-        self._tokens_fed = 0
         self._on_ask = on_ask
         self._journal = Journal()
         self._painted: int | None = None
@@ -135,10 +153,13 @@ class MultiModalStream:
         jobs = [
             pump_images(self._images, self._inbox, self._take_picture, self._fail_picture, self._no_more_pictures),
         ]
-        by_anchor = sorted(self._cues, key=lambda cue: cue.anchor)
-        keys = self._every.keys if self._every else list(dict.fromkeys(cue.key for cue in by_anchor))
+        every = self._inbox.turn.every
+        planned = [cue.key for cue in sorted(self._cues, key=lambda cue: cue.anchor)]
+        keys = every.keys if every else list(dict.fromkeys([*planned, *self._may_come()]))
         if isinstance(self._images, Wants):
-            self._images.want(tuple(keys), final=self._every is not None)
+            self._images.want(tuple(keys), final=every is not None)
+        if self._cue_feed is not None:
+            self._cue_feed.connect(self._declare)
         if isinstance(self._images, Describes) and keys:
             jobs.append(describe(self._images, list(keys), self._inbox, self._aligner.feed_asset))
         self._tasks = [self._group.create_task(job) for job in jobs]
@@ -228,8 +249,8 @@ class MultiModalStream:
             self._telling.cancel()
             self._telling = None
         heard = self._journal.heard(self._epoch, self._painted)
-        self._inbox.turn = Turn()
-        self._every = None
+        self._reports += self._inbox.turn.reports
+        self._inbox.turn = self._turn(())
         self._epoch += 1
         # Cues that were declared but not fed yet belong to the epoch that ends.
         old, self._inbox.cues = self._inbox.cues, deque()
@@ -253,13 +274,20 @@ class MultiModalStream:
             UsageError: the stream is not running, or the pipe is no async iterator.
         """
         _check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
+        given = _check_cues(cues)
         if self._telling is not None or self._group is None or self._closed or self._aligner.ended:
             self.interrupt()
 
+        turn = self._inbox.turn = self._turn(given)
+
         def begin(now: float) -> None:
-            base = self._aligner.snapshot().tokens_out
-            for cue in cues:
-                self._declare(msgspec.structs.replace(cue, anchor=base + cue.anchor))
+            if turn is not self._inbox.turn:  # overtaken by another before it began
+                assert self._group is not None
+                self._tasks.append(self._group.create_task(close_pipe(text_pipe)))
+                return
+            turn.base = self._aligner.snapshot().tokens_out
+            for cue in given:
+                self._declare(cue.at(turn.base + cue.anchor))
             self._tell(text_pipe)
 
         self._inbox.put_first(begin)
@@ -284,6 +312,30 @@ class MultiModalStream:
         self._inbox.turn.done = True
         self._inbox.wake()
 
+    def on(self, kind: Literal["drift"], listener: Callable[[DriftSample], object]) -> Callable[[], None]:
+        """Hear of the drift of each reveal while the stream runs: once when emitted, once when a viewer painted it.
+
+        Args:
+            kind: ``drift``.
+            listener: called with a `DriftSample`; it must not block. One that fails is logged, and the stream goes on.
+
+        Returns:
+            What ends it.
+
+        Raises:
+            UsageError: another kind.
+        """
+        if kind != "drift":
+            raise UsageError(f"on({kind!r}) is unknown; there is: drift")
+        self._live = self._live or LiveDrift()
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    @property
+    def reports(self) -> list[Report]:
+        """What the cue sources noticed so far: broken markers, products named again, or never (rule S5)."""
+        return [*self._reports, *self._inbox.turn.reports]
+
     @property
     def epoch(self) -> int:
         """How often the stream was interrupted."""
@@ -303,6 +355,9 @@ class MultiModalStream:
         """What a viewer said: `Hello` makes it an acking viewer, `Ready` a picture ready; `Painted` is what it saw."""
         if isinstance(message, Painted):
             self._painted = max(message.seq, -1 if self._painted is None else self._painted)
+            if self._live is not None:
+                for sample in self._live.painted(message):
+                    self._hear(sample)
         elif isinstance(message, Hello):
             self._painted = -1
         if isinstance(message, Hello | Ready | Bye):
@@ -314,7 +369,8 @@ class MultiModalStream:
 
     def due(self, key: str) -> int | None:
         """The boundary at which a picture is wanted first; None = no cue names it."""
-        if self._every is not None and (anchor := self._every.anchor(key)) is not None:
+        every = self._inbox.turn.every
+        if every is not None and (anchor := every.anchor(key)) is not None:
             return anchor
         return min((cue.anchor for cue in self._cues if cue.key == key), default=None)
 
@@ -349,12 +405,16 @@ class MultiModalStream:
                 return []
             timer = self._aligner.next_timer()
             # Without words the end of the preroll changes nothing, and waking for it, once past, is a busy loop.
-            speakable = inbox.turn.tokens or inbox.turn.done
-            if not self._speaking and speakable and (timer is None or self._preroll_until < timer):
+            if not self._speaking and inbox.turn.waiting and (timer is None or self._preroll_until < timer):
                 timer = self._preroll_until
             await inbox.sleep(timer)
             self._feed(loop.time())
         self._journal.append(events)
+        if self._live is not None:
+            for event in events:
+                sample = self._live.emitted(event)
+                if sample is not None:
+                    self._hear(sample)
         return events
 
     def _feed(self, now: float) -> None:
@@ -373,8 +433,8 @@ class MultiModalStream:
         if not self._speaking:
             # Before the first word, pictures may end the wait for them.
             self._feed_others(now)
-        if (inbox.turn.tokens or inbox.turn.done) and self._may_speak(now):
-            self._feed_tokens(now)
+        if inbox.turn.waiting and self._may_speak(now):
+            inbox.turn.feed(aligner, now)
         self._feed_others(now)
         timer = aligner.next_timer()
         if timer is not None and now >= timer:
@@ -386,34 +446,17 @@ class MultiModalStream:
 
     def _may_speak(self, now: float) -> bool:
         if not self._speaking:
+            every = self._inbox.turn.every
             first = (
-                self._every.first(self.sync_interval)
-                if self._every
+                every.first(self.sync_interval)
+                if every
                 else [cue.key for cue in self._cues if cue.anchor <= self.sync_interval]
             )
-            unknown = self._every is not None and len(first) < 2 and not self._images_done
+            unknown = every is not None and len(first) < 2 and not self._images_done
             if now + TIMER_SLACK < self._preroll_until and (unknown or self._aligner.unready(first)):
                 return False
             self._speaking = True
         return not self._inbox.paused
-
-    def _feed_tokens(self, now: float) -> None:
-        aligner, turn, every = self._aligner, self._inbox.turn, self._every
-        if every is not None and self._tokens_fed == 0:
-            for cue in every.reach(0):
-                aligner.feed_cue(cue, now)
-        while turn.tokens and not aligner.paused:
-            token = turn.tokens.popleft()
-            self._tokens_fed += 1
-            if every is not None and self._tokens_fed % self.sync_interval == 0:
-                for cue in every.reach(self._tokens_fed):
-                    aligner.feed_cue(cue, now)
-            aligner.feed_token(token, now)
-        if turn.done and not turn.tokens:
-            if turn.error:
-                aligner.feed_error("text_pipe", turn.error, now, fatal=True)
-                turn.error = ""
-            aligner.feed_eof(now)
 
     def _feed_others(self, now: float) -> None:
         others = self._inbox.others
@@ -443,14 +486,39 @@ class MultiModalStream:
             else:
                 log.warning("on_ask failed for a question that another overtook", exc_info=True)
 
+    def _turn(self, explicit: Sequence[Cue], *, every: EveryInterval | None = None) -> Turn:
+        scanner = self._sources.scanner() if self._sources.active else None
+        if scanner is not None:
+            for cue in explicit:
+                scanner.explicit(cue)
+        return Turn(self._found, every=every, scanner=scanner)
+
+    def _found(self, cue: Cue, now: float) -> None:
+        """A cue that the narration itself brings: fed at this very instant, before the token that reaches it."""
+        self._want(cue)
+        self._aligner.feed_cue(cue, now)
+
     def _declare(self, cue: Cue) -> None:
-        self._cues.append(cue)
+        self._want(cue)
         self._inbox.cues.append(cue)
+        self._inbox.wake()
+
+    def _want(self, cue: Cue) -> None:
+        self._cues.append(cue)
         if isinstance(self._images, Wants) and not self._images_done:
             self._images.want([cue.key])
         elif self._images_done and cue.key not in self._settled:
             self._fail_picture(cue.key, self._images_done)
-        self._inbox.wake()
+
+    def _may_come(self) -> list[str]:
+        return self._sources.pictures if self._sources.active else []
+
+    def _hear(self, sample: DriftSample) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(sample)
+            except Exception:
+                log.exception("a drift listener failed; the stream goes on")
 
     def _take_picture(self, image: EncodedImage) -> None:
         if image.key in self._pictures:
@@ -458,10 +526,11 @@ class MultiModalStream:
             return
         self._pictures[image.key] = image
         self._settled.add(image.key)
-        if self._every is not None and self._every.anchor(image.key) is None:
-            self._every.add(image.key)
+        turn = self._inbox.turn
+        if turn.every is not None and turn.every.anchor(image.key) is None:
+            turn.every.add(image.key)
             if self._speaking:
-                self._inbox.cues.extend(self._every.reach(self._tokens_fed))
+                self._inbox.cues.extend(turn.every.reach(turn.fed))
         self._inbox.put(lambda now: self._aligner.feed_image(image, now))
 
     def _fail_picture(self, key: str, reason: str) -> None:
@@ -475,6 +544,14 @@ class MultiModalStream:
         for key in {cue.key for cue in self._cues} - self._settled:
             self._fail_picture(key, reason)
         self._inbox.wake()
+
+
+def _check_cues(cues: object) -> list[Cue]:
+    if cues is None or isinstance(cues, CueFeed):
+        return []
+    if not isinstance(cues, Sequence) or not all(isinstance(cue, Cue) for cue in cues):
+        raise UsageError("cues is no list of Cue; give [Cue(anchor, key), ...], or None for one at every interval")
+    return list(cues)
 
 
 def _check_pipe(name: str, pipe: object, gives: str) -> None:

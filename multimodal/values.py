@@ -186,6 +186,10 @@ class Cue(msgspec.Struct, frozen=True):
         if self.max_hold is not None:
             check_seconds("Cue max_hold", self.max_hold)
 
+    def at(self, anchor: int) -> Cue:
+        """The same cue at another boundary."""
+        return Cue(anchor, self.key, self.late, self.max_hold, self.product)
+
 
 def check_seconds(name: str, value: object) -> None:
     """Refuse what is no span of time.

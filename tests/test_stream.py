@@ -342,7 +342,10 @@ def test_nothing_is_left_running(how: str) -> None:
         ({"sync_interval": 1.5}, "whole number"),
         ({"late": "sometimes"}, "placeholder, hold, skip"),
         ({"min_dwell": -1.0}, "0 or more"),
-        ({"lead": 2}, "lead=2 is not built yet"),
+        ({"lead": 2}, "neither mentions nor embed is on"),
+        ({"lead": -1, "mentions": [Product("k", "Kettle")]}, "0 or more"),
+        ({"mentions": True}, "need to know the products"),
+        ({"markers": True}, "need to know the products"),
         ({"preroll": -1}, "0 or more"),
         ({"preroll": "soon"}, "preroll='soon' must be 0 or more seconds"),
         ({"max_hold": None}, "max_hold=None must be"),
@@ -403,7 +406,7 @@ def test_a_stream_has_one_reader() -> None:
     async def read(stream: MultiModalStream) -> int:
         return len([event async for event in stream])
 
-    async def main() -> list[int | BaseException]:
+    async def main() -> tuple[int | BaseException, int | BaseException]:
         async with MultiModalStream(ScriptTextPipe(WORDS), pictures("a")) as stream:
             return await asyncio.gather(read(stream), read(stream), return_exceptions=True)
 

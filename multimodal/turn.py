@@ -1,0 +1,79 @@
+"""One turn of a narration on its way into the aligner: its tokens, and the cues that come out of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from multimodal.sync.aligner import Aligner
+from multimodal.sync.cues import EveryInterval
+from multimodal.sync.scanner import Report, Scanned, Scanner
+from multimodal.values import Cue, Token
+
+__all__ = ["Turn"]
+
+
+class Turn:
+    """The tokens of one text pipe that wait to be fed, and whether more will come.
+
+    Args:
+        declare: feeds a cue that the turn itself brings, with its anchor on the stream's boundaries.
+        every: pictures at every interval; only a stream's first turn has them.
+        scanner: reads the tokens for cues; None = they pass as they are.
+        base: the stream's boundary at which the turn begins.
+    """
+
+    def __init__(
+        self,
+        declare: Callable[[Cue, float], None],
+        *,
+        every: EveryInterval | None = None,
+        scanner: Scanner | None = None,
+        base: int = 0,
+    ) -> None:
+        self.tokens: deque[Token] = deque()
+        self.done = False
+        self.error = ""
+        self.every, self.scanner, self.base = every, scanner, base
+        self.reports: list[Report] = []
+        self.fed = 0
+        self._declare = declare
+        self._ended = False
+
+    @property
+    def waiting(self) -> bool:
+        """Something could be fed: tokens, or the end."""
+        return bool(self.tokens) or (self.done and not self._ended)
+
+    def feed(self, aligner: Aligner, now: float) -> None:
+        """Feed what waits, as far as the aligner has room; each cue goes before the token that reaches its boundary."""
+        every, scanner = self.every, self.scanner
+        if every is not None and self.fed == 0:
+            self._reach(every, now)
+        while self.tokens and not aligner.paused:
+            token = self.tokens.popleft()
+            self.fed += 1
+            if every is not None:
+                self._reach(every, now)
+            if scanner is None:
+                aligner.feed_token(token, now)
+            else:
+                self._let_out(scanner.feed(token), aligner, now)
+        if self.done and not self.tokens and not self._ended:
+            self._ended = True
+            if scanner is not None:
+                self._let_out(scanner.flush(), aligner, now)
+            if self.error:
+                aligner.feed_error("text_pipe", self.error, now, fatal=True)
+            aligner.feed_eof(now)
+
+    def _reach(self, every: EveryInterval, now: float) -> None:
+        for cue in every.reach(self.fed):
+            self._declare(cue, now)
+
+    def _let_out(self, scanned: Scanned, aligner: Aligner, now: float) -> None:
+        for cue in scanned.cues:
+            self._declare(cue.at(self.base + cue.anchor), now)
+        for token in scanned.tokens:
+            aligner.feed_token(token, now)
+        self.reports.extend(scanned.reports)
