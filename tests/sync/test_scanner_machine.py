@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from multimodal.sync import matcher as matcher_module
+from multimodal.sync.folding import folded
 from multimodal.sync.markers import MarkerFilter
 from multimodal.sync.matcher import Matcher
 from multimodal.sync.scanner import Repeat, Scanner
@@ -250,3 +251,27 @@ def test_a_planted_fault_is_found(fault: type, monkeypatch: pytest.MonkeyPatch) 
         find(st.tuples(narrations(), st.integers(0, 2)), lambda each: fails(*each), settings=search)
     except NoSuchExample:
         pytest.fail(f"{fault.__name__} passes every example")
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=6, unique_by=folded),
+    st.lists(
+        st.one_of(st.text(max_size=4), st.integers(0, 5), st.sampled_from([" ", "[[show:p0]]", "[["])), max_size=12
+    ),
+    st.data(),
+)
+def test_any_characters_at_all(names: list[str], parts: list[str | int], data: st.DataObject) -> None:
+    """Of arbitrary names and text only this is asked: nothing is lost, and no cut makes a difference."""
+    products = [product(f"p{number}", name) for number, name in enumerate(names)]
+    text = "".join(part if isinstance(part, str) else names[part % len(names)] for part in parts)
+    whole = scan(Scanner(products, markers=True), list(text))
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=6)))
+    other = scan(
+        Scanner(products, markers=True), [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    )
+    assert seen(other) == seen(whole)
+    assert [cue.key for cue in other.cues] == [cue.key for cue in whole.cues]
+    assert [(r.kind, r.text, r.char) for r in other.reports] == [(r.kind, r.text, r.char) for r in whole.reports]
+    if "[[s" not in text.lower():
+        assert seen(whole) == text
