@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 from multimodal.errors import UsageError
 from multimodal.events import AnyEvent, ProductBrief
-from multimodal.pipes.base import Describes, HasKeys, HasProducts, ImagePipe, TextPipe, Wants
+from multimodal.pictures import PictureDesk
+from multimodal.pipes.base import HasKeys, HasProducts, ImagePipe, TextPipe
 from multimodal.pipes.interleaved import CueFeed
-from multimodal.pumps import Inbox, close_pipe, describe, pump_images, pump_text
+from multimodal.pumps import Inbox, close_pipe, pump_text
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
 from multimodal.sync.journal import Heard, Journal
@@ -119,19 +120,16 @@ class MultiModalStream:
             else Aligner(sync_interval, **settings)
         )
         self._text, self._images = text_pipe, image_pipe
-        self._cues: list[Cue] = given
         every = None
         if cues is None and not self._sources.active:
             every = EveryInterval(sync_interval, image_pipe.keys() if isinstance(image_pipe, HasKeys) else ())
         self._inbox = Inbox(self._turn(given, every=every))
         self._inbox.cues.extend(given)
+        self._desk = PictureDesk(image_pipe, self._inbox, self._aligner, given)
         self._cue_feed = cues if isinstance(cues, CueFeed) else None
         self._reports: list[Report] = []
         self._live: LiveDrift | None = None
         self._listeners: list[Callable[[DriftSample], object]] = []
-        self._pictures: dict[str, EncodedImage] = {}
-        self._settled: set[str] = set()
-        self._images_done = ""
         self._closed = self._speaking = self._reading = False
         self._preroll, self._preroll_until = preroll, 0.0
         self._on_ask = on_ask
@@ -150,19 +148,10 @@ class MultiModalStream:
             raise UsageError("a MultiModalStream runs once; make a new one for another run")
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
-        jobs = [
-            pump_images(self._images, self._inbox, self._take_picture, self._fail_picture, self._no_more_pictures),
-        ]
-        every = self._inbox.turn.every
-        planned = [cue.key for cue in sorted(self._cues, key=lambda cue: cue.anchor)]
-        keys = every.keys if every else list(dict.fromkeys([*planned, *self._may_come()]))
-        if isinstance(self._images, Wants):
-            self._images.want(tuple(keys), final=every is not None)
         if self._cue_feed is not None:
             self._cue_feed.connect(self._declare)
-        if isinstance(self._images, Describes) and keys:
-            jobs.append(describe(self._images, list(keys), self._inbox, self._aligner.feed_asset))
-        self._tasks = [self._group.create_task(job) for job in jobs]
+        may_come = self._sources.pictures if self._sources.active else ()
+        self._tasks = [self._group.create_task(job) for job in self._desk.jobs(may_come)]
         self._tell(self._text)
         return self
 
@@ -279,16 +268,13 @@ class MultiModalStream:
             self.interrupt()
 
         turn = self._inbox.turn = self._turn(given)
+        self._tell(text_pipe)
 
         def begin(now: float) -> None:
-            if turn is not self._inbox.turn:  # overtaken by another before it began
-                assert self._group is not None
-                self._tasks.append(self._group.create_task(close_pipe(text_pipe)))
-                return
             turn.base = self._aligner.snapshot().tokens_out
-            for cue in given:
-                self._declare(cue.at(turn.base + cue.anchor))
-            self._tell(text_pipe)
+            if turn is self._inbox.turn:
+                for cue in given:
+                    self._declare(cue.at(turn.base + cue.anchor))
 
         self._inbox.put_first(begin)
 
@@ -365,14 +351,11 @@ class MultiModalStream:
 
     def picture(self, key: str) -> EncodedImage | None:
         """The bytes behind an `asset` event that lists variants."""
-        return self._pictures.get(key)
+        return self._desk.get(key)
 
     def due(self, key: str) -> int | None:
         """The boundary at which a picture is wanted first; None = no cue names it."""
-        every = self._inbox.turn.every
-        if every is not None and (anchor := every.anchor(key)) is not None:
-            return anchor
-        return min((cue.anchor for cue in self._cues if cue.key == key), default=None)
+        return self._desk.due(key)
 
     @property
     def plan(self) -> dict[int, Cue]:
@@ -446,14 +429,9 @@ class MultiModalStream:
 
     def _may_speak(self, now: float) -> bool:
         if not self._speaking:
-            every = self._inbox.turn.every
-            first = (
-                every.first(self.sync_interval)
-                if every
-                else [cue.key for cue in self._cues if cue.anchor <= self.sync_interval]
-            )
-            unknown = every is not None and len(first) < 2 and not self._images_done
-            if now + TIMER_SLACK < self._preroll_until and (unknown or self._aligner.unready(first)):
+            first = self._desk.first(self.sync_interval)
+            early = now + TIMER_SLACK < self._preroll_until
+            if early and (first is None or self._aligner.unready(first)):
                 return False
             self._speaking = True
         return not self._inbox.paused
@@ -495,23 +473,13 @@ class MultiModalStream:
 
     def _found(self, cue: Cue, now: float) -> None:
         """A cue that the narration itself brings: fed at this very instant, before the token that reaches it."""
-        self._want(cue)
+        self._desk.want(cue)
         self._aligner.feed_cue(cue, now)
 
     def _declare(self, cue: Cue) -> None:
-        self._want(cue)
+        self._desk.want(cue)
         self._inbox.cues.append(cue)
         self._inbox.wake()
-
-    def _want(self, cue: Cue) -> None:
-        self._cues.append(cue)
-        if isinstance(self._images, Wants) and not self._images_done:
-            self._images.want([cue.key])
-        elif self._images_done and cue.key not in self._settled:
-            self._fail_picture(cue.key, self._images_done)
-
-    def _may_come(self) -> list[str]:
-        return self._sources.pictures if self._sources.active else []
 
     def _hear(self, sample: DriftSample) -> None:
         for listener in tuple(self._listeners):
@@ -519,31 +487,6 @@ class MultiModalStream:
                 listener(sample)
             except Exception:
                 log.exception("a drift listener failed; the stream goes on")
-
-    def _take_picture(self, image: EncodedImage) -> None:
-        if image.key in self._pictures:
-            log.warning("the image pipe gave picture %r twice; the first is kept", image.key)
-            return
-        self._pictures[image.key] = image
-        self._settled.add(image.key)
-        turn = self._inbox.turn
-        if turn.every is not None and turn.every.anchor(image.key) is None:
-            turn.every.add(image.key)
-            if self._speaking:
-                self._inbox.cues.extend(turn.every.reach(turn.fed))
-        self._inbox.put(lambda now: self._aligner.feed_image(image, now))
-
-    def _fail_picture(self, key: str, reason: str) -> None:
-        self._settled.add(key)
-        self._inbox.put(lambda now: self._aligner.feed_image_failed(key, reason, now))
-
-    def _no_more_pictures(self, reason: str, message: str) -> None:
-        self._images_done = reason
-        if message:
-            self._inbox.put(lambda now: self._aligner.feed_error("image_pipe", message, now))
-        for key in {cue.key for cue in self._cues} - self._settled:
-            self._fail_picture(key, reason)
-        self._inbox.wake()
 
 
 def _check_cues(cues: object) -> list[Cue]:

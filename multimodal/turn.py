@@ -37,6 +37,7 @@ class Turn:
         self.every, self.scanner, self.base = every, scanner, base
         self.reports: list[Report] = []
         self.fed = 0
+        self.began = False
         self._declare = declare
         self._ended = False
 
@@ -48,8 +49,9 @@ class Turn:
     def feed(self, aligner: Aligner, now: float) -> None:
         """Feed what waits, as far as the aligner has room; each cue goes before the token that reaches its boundary."""
         every, scanner = self.every, self.scanner
-        if every is not None and self.fed == 0:
+        if every is not None and not self.began:
             self._reach(every, now)
+        self.began = True
         while self.tokens and not aligner.paused:
             token = self.tokens.popleft()
             self.fed += 1

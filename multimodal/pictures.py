@@ -1,0 +1,108 @@
+"""The pictures of a stream: which are wanted, which came, which will not come."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Coroutine, Iterable
+
+from multimodal.pipes.base import Describes, ImagePipe, Wants
+from multimodal.pumps import Inbox, describe, pump_images
+from multimodal.sync.aligner import Aligner
+from multimodal.values import Cue, EncodedImage
+
+__all__ = ["PictureDesk"]
+
+log = logging.getLogger(__name__)
+
+
+class PictureDesk:
+    """Between the image pipe and the aligner.
+
+    Args:
+        pipe: the image pipe (I1-I8).
+        inbox: takes what is to be fed.
+        aligner: is told of pictures and failures.
+        cues: those known from the start.
+    """
+
+    def __init__(self, pipe: ImagePipe, inbox: Inbox, aligner: Aligner, cues: Iterable[Cue]) -> None:
+        self._pipe, self._inbox, self._aligner = pipe, inbox, aligner
+        self._cues = list(cues)
+        self._pictures: dict[str, EncodedImage] = {}
+        self._settled: set[str] = set()
+        self._over = ""
+
+    @property
+    def over(self) -> bool:
+        """No further picture will come."""
+        return bool(self._over)
+
+    def jobs(self, may_come: Iterable[str]) -> list[Coroutine[object, object, None]]:
+        """Hand the plan to the pipe, soonest first; gives the coroutines that pull it.
+
+        Args:
+            may_come: pictures that the narration itself may bring, wanted after those of the cues.
+        """
+        every = self._inbox.turn.every
+        planned = [cue.key for cue in sorted(self._cues, key=lambda cue: cue.anchor)]
+        keys = every.keys if every else list(dict.fromkeys([*planned, *may_come]))
+        jobs: list[Coroutine[object, object, None]] = [
+            pump_images(self._pipe, self._inbox, self._take, self._fail, self._no_more)
+        ]
+        if isinstance(self._pipe, Wants):
+            self._pipe.want(tuple(keys), final=every is not None)
+        if isinstance(self._pipe, Describes) and keys:
+            jobs.append(describe(self._pipe, list(keys), self._inbox, self._aligner.feed_asset))
+        return jobs
+
+    def want(self, cue: Cue) -> None:
+        """A cue was declared: its picture is needed."""
+        self._cues.append(cue)
+        if isinstance(self._pipe, Wants) and not self._over:
+            self._pipe.want([cue.key])
+        elif self._over and cue.key not in self._settled:
+            self._fail(cue.key, self._over)
+
+    def get(self, key: str) -> EncodedImage | None:
+        """The bytes of a picture that came."""
+        return self._pictures.get(key)
+
+    def due(self, key: str) -> int | None:
+        """The boundary at which a picture is wanted first; None = no cue names it."""
+        every = self._inbox.turn.every
+        if every is not None and (anchor := every.anchor(key)) is not None:
+            return anchor
+        return min((cue.anchor for cue in self._cues if cue.key == key), default=None)
+
+    def first(self, boundary: int) -> list[str] | None:
+        """The pictures that stand up to `boundary`: what a preroll waits for; None = not known yet."""
+        every = self._inbox.turn.every
+        if every is None:
+            return [cue.key for cue in self._cues if cue.anchor <= boundary]
+        keys = every.first(boundary)
+        return keys if len(keys) > 1 or self._over else None
+
+    def _take(self, image: EncodedImage) -> None:
+        if image.key in self._pictures:
+            log.warning("the image pipe gave picture %r twice; the first is kept", image.key)
+            return
+        self._pictures[image.key] = image
+        self._settled.add(image.key)
+        turn = self._inbox.turn
+        if turn.every is not None and turn.every.anchor(image.key) is None:
+            turn.every.add(image.key)
+            if turn.began:
+                self._inbox.cues.extend(turn.every.reach(turn.fed))
+        self._inbox.put(lambda now: self._aligner.feed_image(image, now))
+
+    def _fail(self, key: str, reason: str) -> None:
+        self._settled.add(key)
+        self._inbox.put(lambda now: self._aligner.feed_image_failed(key, reason, now))
+
+    def _no_more(self, reason: str, message: str) -> None:
+        self._over = reason
+        if message:
+            self._inbox.put(lambda now: self._aligner.feed_error("image_pipe", message, now))
+        for key in {cue.key for cue in self._cues} - self._settled:
+            self._fail(key, reason)
+        self._inbox.wake()
