@@ -72,8 +72,10 @@ def asgi(
 ) -> Starlette:
     """An application that serves tours to browsers: ``app.mount("/tour", multimodal.asgi(make_stream))``.
 
-    Where it runs by itself, its lifespan ends all sessions; where it is mounted, lifespans do not reach it, and
-    ``await app.state.sessions.aclose()`` does. A session also ends by itself when its viewer is gone.
+    Sessions end when their viewer is gone, and all of them when the server stops: by the lifespan, where this runs by
+    itself; where it is mounted, and lifespans do not reach it, when the event loop ends. A server that a signal other
+    than Ctrl-C stops may die without that: hand the lifespan to the outer application, which then ends them in order,
+    ``tours = asgi(...); Starlette(routes=[Mount("/tour", tours)], lifespan=tours.router.lifespan_context)``.
 
     Args:
         make_stream: the stream of a tour, given its name; called once for each viewer, may be async. It raises
@@ -111,9 +113,10 @@ def asgi(
     )
     app = Starlette(
         routes=[
-            Route("/whep/{tour}", server.offer, methods=["POST"]),
-            Route("/whep/{tour}", server.options, methods=["OPTIONS"]),
-            Route("/whep/{tour}/{session}", server.end, methods=["DELETE"]),
+            # A server hands an escaped slash on as a plain one, so a tour's name may hold some.
+            Route("/whep/{tour:path}", server.offer, methods=["POST"]),
+            Route("/whep/{tour:path}", server.options, methods=["OPTIONS"]),
+            Route("/whep/{tour:path}/{session}", server.end, methods=["DELETE"]),
             Route("/player/{name}", _player, methods=["GET"]),
         ],
         middleware=[cors],
@@ -160,7 +163,7 @@ class _Signalling:
         name = secrets.token_urlsafe(12)
         record = None if self._recorder is None else self._recorder(stream)
         session = ViewerSession(stream, link, limits=self._limits, on_record=record)
-        self._sessions.start(f"{tour}/{name}", session.run())
+        self._sessions.start(f"{tour}/{name}", session)
         location = session_path(request.scope.get("root_path", ""), tour, name)
         return Response(answer, 201, {"Location": location, "ETag": f'"{name}"', "Cache-Control": "no-store"}, SDP_TYPE)
 
@@ -176,7 +179,7 @@ class _Signalling:
     async def _stream(self, tour: str) -> Source:
         try:
             made = self._make_stream(tour)
-            return await made if isinstance(made, Awaitable) else made
+            stream = await made if isinstance(made, Awaitable) else made
         except (UsageError, KeyError) as error:
             message = str(error) if isinstance(error, UsageError) else f"there is no tour {tour[:80]!r}"
             raise Problem(404, "no_such_tour", message, "check the last part of the player's src") from error
@@ -184,6 +187,10 @@ class _Signalling:
             # Turned into a response here, not further out, so that it passes CORS and the page can read it.
             log.exception("make_stream failed for tour %r", tour)
             raise _server_fault() from error
+        if not hasattr(stream, "bundles"):
+            log.error("make_stream(%r) gave %s; return a MultiModalStream", tour, type(stream).__name__)
+            raise _server_fault()
+        return stream
 
     async def _link(self, stream: Source, sdp: str) -> tuple[WebRTCLink, str]:
         try:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -38,7 +42,7 @@ def serve(app: ASGIApp, port: int, what: str) -> int:
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"port {port} on 127.0.0.1 cannot be had ({reason}); choose another with --port") from error
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3, ws="none"))
+    server = _Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3, ws="none"))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
 
     async def run() -> None:
@@ -50,12 +54,36 @@ def serve(app: ASGIApp, port: int, what: str) -> int:
                 print(f"Ready: {what} at {url}  (Ctrl-C stops it)", flush=True)
 
     try:
-        asyncio.run(run())
-    except KeyboardInterrupt:
-        pass  # uvicorn has shut down in order and only hands the signal on
+        with _stopped_by_signals(server):
+            asyncio.run(run())
     finally:
         listener.close()
     return 0
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals to `_stopped_by_signals`: here they would be handed on while the loop still has to end."""
+        yield
+
+
+@contextmanager
+def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Ctrl-C, however often, asks for one stop in order; all that is waited for then has a limit."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Recordings:

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
 
-__all__ = ["CLOSE_LIMIT", "Sessions"]
+__all__ = ["CLOSE_LIMIT", "Session", "Sessions"]
 
 log = logging.getLogger(__name__)
 
+_SERVER_STOPS = "the server is stopping"
 CLOSE_LIMIT = 10.0
 """Seconds that ending all sessions may take; each frees its stream and its connection in that time."""
 
 
+class Session(Protocol):
+    """What is owned here; `multimodal.transport.session.ViewerSession` is one."""
+
+    async def run(self) -> object:
+        """To the end; cancelling frees everything."""
+
+    def farewell(self, reason: str) -> None:
+        """Tell the viewer at once that `run` is about to be cancelled. Never raises, and may come after the end."""
+
+
 class Sessions:
     """Owns one task per session. A TaskGroup cannot: a mounted application has no scope of its own that spans requests.
+
+    Nobody tells a mounted application that its server stops: the loop is closed, and every task is cancelled, in any
+    order, those that could still send included. So one task waits for that while there are sessions, and the viewers
+    are told in the very call that cancels it, before any other task has noticed.
 
     Args:
         limit: sessions at one time.
@@ -24,7 +40,9 @@ class Sessions:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._sessions: dict[str, Session] = {}
+        self._tasks: dict[str, asyncio.Task[object]] = {}
+        self._guard: _Guard | None = None
         self._reserved = 0
 
     def __len__(self) -> int:
@@ -44,10 +62,13 @@ class Sessions:
         """Give back a reserved place."""
         self._reserved -= 1
 
-    def start(self, name: str, session: Coroutine[Any, Any, Any]) -> None:
-        """Run a session in its reserved place until it ends by itself, or `end` or `aclose` ends it."""
-        task = asyncio.get_running_loop().create_task(session, name=f"multimodal session {name}")
-        self._tasks[name] = task
+    def start(self, name: str, session: Session) -> None:
+        """Run a session in its reserved place until it ends by itself, or `end`, `aclose` or the loop's end ends it."""
+        loop = asyncio.get_running_loop()
+        task: asyncio.Task[object] = loop.create_task(session.run(), name=f"multimodal session {name}")
+        self._tasks[name], self._sessions[name] = task, session
+        if self._guard is None:
+            self._guard = _Guard(self._loop_ends)
         self.release()
         task.add_done_callback(lambda done: self._ended(name, done))
 
@@ -56,23 +77,56 @@ class Sessions:
         task = self._tasks.get(name)
         if task is None:
             return False
-        await self._cancel([task])
+        await self._cancel({name: task}, "the session was ended")
         return True
 
     async def aclose(self) -> None:
         """End every session. Those started later are not refused."""
-        await self._cancel(list(self._tasks.values()))
+        await self._cancel(dict(self._tasks), _SERVER_STOPS)
 
-    async def _cancel(self, tasks: list[asyncio.Task[Any]]) -> None:
-        for task in tasks:
+    async def _cancel(self, tasks: dict[str, asyncio.Task[object]], reason: str) -> None:
+        for name, task in tasks.items():
+            self._sessions[name].farewell(reason)
             task.cancel()
         if tasks:
-            _, pending = await asyncio.wait(tasks, timeout=CLOSE_LIMIT)
+            _, pending = await asyncio.wait(tasks.values(), timeout=CLOSE_LIMIT)
             if pending:
                 names = ", ".join(task.get_name() for task in pending)
                 log.error("not ended within %g s: %s; a pipe ignores its cancellation", CLOSE_LIMIT, names)
 
-    def _ended(self, name: str, task: asyncio.Task[Any]) -> None:
-        del self._tasks[name]
+    def _loop_ends(self) -> None:
+        for session in self._sessions.values():
+            session.farewell(_SERVER_STOPS)
+
+    def _ended(self, name: str, task: asyncio.Task[object]) -> None:
+        del self._tasks[name], self._sessions[name]
+        if not self._tasks and self._guard is not None:
+            self._guard.release()
+            self._guard = None
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("session %s failed", name, exc_info=error)
+
+
+class _Guard(asyncio.Future[None]):
+    """A future, and a task that waits for it, so that cancelling the task calls back at once: before the task, and any
+    other that was cancelled with it, runs again."""
+
+    def __init__(self, cancelled: Callable[[], None]) -> None:
+        super().__init__()
+        self._cancelled = cancelled
+        self._task = asyncio.get_running_loop().create_task(self._wait(), name="multimodal sessions")
+
+    async def _wait(self) -> None:
+        with suppress(asyncio.CancelledError):
+            await self
+
+    def release(self) -> None:
+        """Nothing is left to guard."""
+        if not self.done():
+            self.set_result(None)
+
+    def cancel(self, msg: object = None) -> bool:
+        """Called by the task's own `cancel`."""
+        if not self.done():
+            self._cancelled()
+        return super().cancel(msg)

@@ -28,6 +28,20 @@ CANDIDATES_LIMIT = 64
 SDP_TYPE = "application/sdp"
 
 
+_FORMS = {
+    "c=": r"c=IN IP[46] \S+",
+    "a=group": r"a=group:\S+( \S+)*",
+    "a=msid-semantic": r"a=msid-semantic: ?\S+( \S+)*",
+    "a=mid": r"a=mid:\S+",
+    "a=sctp-port": r"a=sctp-port:\d{1,5}",
+    "a=max-message-size": r"a=max-message-size:\d{1,18}",
+    "a=candidate": r"a=candidate:\S+ \d+ \S+ \d+ \S+ \d{1,5} typ \S+( \S+)*",
+    "a=fingerprint": r"a=fingerprint:\S+ [0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})*",
+    "a=setup": r"a=setup:(actpass|active|passive)",
+}
+"""The lines that the answering side reads, and their form (RFC 8866, 8839, 8841, 8842)."""
+
+
 class Problem(Exception):  # noqa: N818 - what HTTP calls it (RFC 9457)
     """A request that cannot be served.
 
@@ -98,9 +112,14 @@ def check_offer(body: bytes) -> str:
         raise _bad(f"it needs exactly one m=application section (found: {found})")
     if not re.search(r"^m=application \d+ \S*DTLS/SCTP ", sdp, re.MULTILINE):
         raise _bad("its m=application section is not DTLS/SCTP")
-    for line in ("a=ice-ufrag:", "a=ice-pwd:", "a=fingerprint:"):
+    for line in ("a=ice-ufrag:", "a=ice-pwd:", "a=fingerprint:", "a=setup:"):
         if not re.search(f"^{line}\\S+", sdp, re.MULTILINE):
             raise _bad(f"it has no {line[:-1]} line")
+    for line in sdp.splitlines():
+        name = re.match(r"a=[^:]*|\w=", line)
+        form = _FORMS.get(name[0]) if name is not None else None
+        if form is not None and not re.fullmatch(form, line.rstrip()):
+            raise _bad(f"its line {line[:80]!r} is malformed")
     if sdp.count("a=candidate:") > CANDIDATES_LIMIT:
         raise _bad(f"it lists more than {CANDIDATES_LIMIT} candidates")
     return sdp

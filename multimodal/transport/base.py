@@ -50,6 +50,9 @@ class Link(Protocol):
     def send_image(self, data: bytes) -> None:
         """Send on the images channel. Raises as `send_event`."""
 
+    def send_last(self, text: str) -> None:
+        """As `send_event`, and on its way when this returns: nothing can be sent later, as the loop is ending."""
+
     @property
     def buffered_amount(self) -> int:
         """Bytes handed to the link that have not left it, both channels together."""

@@ -67,6 +67,10 @@ class MemoryLink:
         """See `Link.send_event`."""
         self._send(Inbound("events", text), len(text.encode()))
 
+    def send_last(self, text: str) -> None:
+        """See `Link.send_last`."""
+        self.send_event(text)
+
     def send_image(self, data: bytes) -> None:
         """See `Link.send_image`."""
         self._send(Inbound("images", data), len(data))

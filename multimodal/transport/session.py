@@ -116,6 +116,15 @@ class ViewerSession:
                 await self.stream.aclose()
         return self.reason
 
+    def farewell(self, reason: str) -> None:
+        """Tell the viewer, in this very call, that the session is about to be cancelled; it may not be heard."""
+        if self.reason:
+            return
+        self.reason = reason
+        self.scheduler.stop()
+        with suppress(TransportError):
+            self.link.send_last(wire.encode(wire.Bye(reason)))
+
     async def _serve(self) -> None:
         await self.link.opened()
         hello = await self._hello()

@@ -11,6 +11,7 @@ listener, and no `open` event is needed: the first message proves that the road 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -38,6 +39,8 @@ from multimodal.transport.base import Channel, Inbound
 from multimodal.transport.inbox import Inbox
 from multimodal.wire import EVENTS_CHANNEL, IMAGES_CHANNEL, MESSAGE_LIMIT_BYTES
 
+log = logging.getLogger(__name__)
+
 __all__ = ["CLOSE_LIMIT", "CONNECT_LIMIT", "SETTLE_LIMIT", "IceServer", "WebRTCLink", "host_addresses"]
 
 CONNECT_LIMIT = 10.0
@@ -46,6 +49,12 @@ CLOSE_LIMIT = 5.0
 """Seconds that closing a peer connection may take before its remains are left to the loop."""
 SETTLE_LIMIT = 0.5
 """Seconds that a close waits for channels which are just being opened."""
+_FREED_LIMIT = 0.1
+"""Seconds that a close goes on once the sockets are closed. Where the loop is ending it would wait for ever then, for
+tasks of aiortc that the loop has cancelled."""
+
+_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError)
+"""What aiortc raises over a description that it cannot parse: no class of its own, and no words for people."""
 
 IceServer = RTCIceServer
 """A STUN or TURN server: ``IceServer("turn:turn.example.org", username=..., credential=...)``."""
@@ -74,6 +83,8 @@ class WebRTCLink:
         self._writable: Callable[[], None] = _nothing
         self._connect_limit = connect_limit
         self._limit_handle: asyncio.TimerHandle | None = None
+        self._freed = False
+        self._patience: asyncio.Timeout | None = None
         self._closing: asyncio.Task[None] | None = None
         self._events = self._channel("events", *EVENTS_CHANNEL, ordered=True)
         self._images = self._channel("images", *IMAGES_CHANNEL, ordered=False)
@@ -94,11 +105,10 @@ class WebRTCLink:
             try:
                 await link._pc.setRemoteDescription(RTCSessionDescription(strip_candidates(offer), "offer"))
                 if "m=application" not in link._pc.remoteDescription.sdp:
-                    raise ValueError("it has no section for data channels")
+                    raise RemoteProtocolError("the offer cannot be answered: it has no section for data channels")
                 await link._pc.setLocalDescription()
-            except (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError) as error:
-                # What aiortc raises over a description that it cannot parse has no class of its own.
-                raise RemoteProtocolError(f"the offer cannot be answered: {error}") from error
+            except _UNREADABLE as error:
+                raise RemoteProtocolError("the offer cannot be answered: one of its lines is malformed") from error
         except BaseException:
             await link.aclose()
             raise
@@ -124,8 +134,10 @@ class WebRTCLink:
         """
         try:
             await self._pc.setRemoteDescription(RTCSessionDescription(answer, "answer"))
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError) as error:
-            raise RemoteProtocolError(f"the answer does not fit the offer: {error}") from error
+        except _UNREADABLE as error:
+            raise RemoteProtocolError(
+                "the answer does not fit the offer: one of its lines is malformed, or it answers another offer"
+            ) from error
         self._await_peer()
 
     async def opened(self) -> None:
@@ -137,6 +149,16 @@ class WebRTCLink:
     def send_event(self, text: str) -> None:
         """See `Link.send_event`."""
         self._send(self._events, text, len(text.encode()))
+
+    def send_last(self, text: str) -> None:
+        """See `Link.send_last`."""
+        self.send_event(text)
+        assert self._pc.sctp is not None
+        # A task of aiortc's would do this, after the loop has taken apart what it needs; it does not wait for anything.
+        flush = self._pc.sctp._data_channel_flush()
+        with suppress(StopIteration, ConnectionError):
+            flush.send(None)
+        flush.close()
 
     def send_image(self, data: bytes) -> None:
         """See `Link.send_image`."""
@@ -172,18 +194,19 @@ class WebRTCLink:
                 async with asyncio.timeout(SETTLE_LIMIT):
                     await self._settled.wait()
         try:
-            async with asyncio.timeout(CLOSE_LIMIT):
+            async with asyncio.timeout(_FREED_LIMIT if self._freed else CLOSE_LIMIT) as self._patience:
                 await self._pc.close()
         except TimeoutError:
-            raise TransportError(
-                f"closing the peer connection took more than {CLOSE_LIMIT:g} s; its sockets may still be open"
-            ) from None
+            if not self._freed:
+                log.warning("closing a peer connection took more than %g s; its sockets may be open", CLOSE_LIMIT)
+        finally:
+            self._patience = None
 
     def _adapt_ice(self, addresses: list[str]) -> None:
         # aiortc keeps aioice's connection to itself; the channels exist, so `sctp` does.
         assert self._pc.sctp is not None
         ice = self._pc.sctp.transport.transport.iceGatherer._connection
-        gather, connect, chosen = ice.get_component_candidates, ice.connect, addresses
+        gather, connect, close, chosen = ice.get_component_candidates, ice.connect, ice.close, addresses
 
         async def gather_bound(component: int, addresses: list[str]) -> Any:
             return await gather(component, chosen)
@@ -195,6 +218,13 @@ class WebRTCLink:
                 await ice.close()
                 raise ConnectionError("closed while connecting")
 
+        async def close_and_tell() -> None:
+            await close()
+            self._freed = True
+            if self._patience is not None:
+                self._patience.reschedule(asyncio.get_running_loop().time() + _FREED_LIMIT)
+
+        ice.close = close_and_tell  # type: ignore[method-assign]
         ice.get_component_candidates = gather_bound  # type: ignore[method-assign,assignment]
         ice.connect = connect_unless_closed  # type: ignore[method-assign]
 

@@ -160,7 +160,7 @@ def test_delete_ends_a_tour_in_the_middle() -> None:
         await asyncio.sleep(0.4)
         assert await leave(session_url)
         seen = await watching
-        assert seen.ended == "closed"
+        assert seen.ended == "the session was ended"
         assert 0 < len(seen.text) < len("".join(WORDS))
 
     check(scenario)
@@ -267,6 +267,47 @@ def test_make_stream_may_be_async_and_may_fail(caplog: pytest.LogCaptureFixture)
     assert [record.getMessage() for record in caplog.records] == ["make_stream failed for tour 'broken'"]
 
 
+@pytest.mark.parametrize("made", [None, "a narration", 7])
+def test_make_stream_that_gives_no_stream_is_named_in_one_line(made: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def make(tour: str) -> Any:
+        return made
+
+    async def scenario(served: Served) -> None:
+        link, offer = await WebRTCLink.offering()
+        await link.aclose()
+        assert await served.error("POST", "/tour/whep/demo", offer.encode(), SDP) == (500, "server_fault")
+        assert not served.sessions
+
+    with caplog.at_level(logging.ERROR):
+        check(scenario, make_stream=make)
+        check(scenario, make_stream=lambda tour: made)
+    line = f"make_stream('demo') gave {type(made).__name__}; return a MultiModalStream"
+    assert [record.getMessage() for record in caplog.records] == [line, line]
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_a_tours_name_may_hold_a_slash() -> None:
+    asked: list[str] = []
+
+    def make(tour: str) -> MultiModalStream:
+        asked.append(tour)
+        return make_stream("demo" if tour == "sommer/a b" else tour)
+
+    async def scenario(served: Served) -> None:
+        link, session_url = await join(f"{served.base}/tour/whep/sommer%2Fa%20b")
+        assert session_url.startswith(f"{served.base}/tour/whep/sommer%2Fa%20b/")
+        watching = asyncio.ensure_future(Viewer(link).watch())
+        await asyncio.sleep(0.3)
+        assert await leave(session_url)
+        assert (await watching).ended == "the session was ended"
+        link, offer = await WebRTCLink.offering()
+        await link.aclose()
+        assert await served.error("POST", "/tour/whep/a%2Fb", offer.encode(), SDP) == (404, "no_such_tour")
+        assert asked == ["sommer/a b", "a/b"]
+
+    check(scenario, make_stream=make)
+
+
 def test_a_client_that_posts_and_never_connects_is_given_up() -> None:
     async def scenario(served: Served) -> None:
         link, offer = await WebRTCLink.offering()
@@ -299,7 +340,7 @@ def test_the_lifespan_ends_sessions_that_play() -> None:
 
     scenarios: list[asyncio.Future[Any]] = []
     check(scenario, mounted=False)
-    assert scenarios[0].result().ended == "closed"
+    assert scenarios[0].result().ended == "the server is stopping"
 
 
 def test_the_players_files() -> None:

@@ -39,6 +39,13 @@ def test_a_browsers_offer_passes() -> None:
         (OFFER.replace("a=ice-pwd", "a=x").encode(), 400, "a=ice-pwd"),
         (OFFER.replace("a=fingerprint", "a=x").encode(), 400, "a=fingerprint"),
         ((OFFER + "a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n" * 65).encode(), 400, "more than 64 candidates"),
+        (OFFER.replace("a=setup:actpass\r\n", "").encode(), 400, "no a=setup line"),
+        (OFFER.replace("setup:actpass", "setup:holdconn").encode(), 400, "'a=setup:holdconn' is malformed"),
+        (OFFER.replace("a=mid:0", "a=mid").encode(), 400, "'a=mid' is malformed"),
+        (OFFER.replace("port:5000", "port:x").encode(), 400, "'a=sctp-port:x' is malformed"),
+        (OFFER.replace("00:11", "00-11").encode(), 400, "'a=fingerprint:sha-256 00-11' is malformed"),
+        (OFFER.replace("IP4 0.0.0.0", "of").encode(), 400, "'c=IN of' is malformed"),
+        ((OFFER + "a=candidate:1 1 udp\r\n").encode(), 400, "'a=candidate:1 1 udp' is malformed"),
         (OFFER.encode() + bytes(OFFER_LIMIT_BYTES), 413, "larger than 65536 bytes"),
     ],
 )
