@@ -32,6 +32,8 @@ tour.addEventListener('tour-reveal', ({ detail }) => {
   figures();
   mark(detail.product);
 });
+tour.addEventListener('tour-missed', ({ detail }) => detail.product && mark(detail.product));
+tour.addEventListener('tour-interrupt', () => mark(''));
 tour.addEventListener('tour-end', () => {
   figures();
   mark('');

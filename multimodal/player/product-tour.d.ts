@@ -33,6 +33,7 @@ export interface Painted {
 
 export interface TourStats {
   reveals: number;
+  /** Cues that were not shown, without those that an interruption ended. */
   missed: number;
   /** Reveals that stand on a regular mark after words, in a visible page. */
   judged: number;
@@ -53,6 +54,16 @@ export interface RevealDetail {
   tokenDrift: number;
   skewMs: number;
   sameFrame: boolean;
+}
+
+/** The words reached a product whose picture does not come; its name and price stand beside an empty place. */
+export interface MissedDetail {
+  cue: number;
+  key: string;
+  /** '' = not known. */
+  product: string;
+  anchor: number;
+  reason: string;
 }
 
 export interface ErrorDetail {
@@ -77,6 +88,10 @@ export class ProductTour extends HTMLElement {
   play(): void;
   pause(): void;
   restart(): void;
+  /** Stops what is being told: nothing of it is shown any more. Does nothing unless the tour is playing or paused. */
+  interrupt(): void;
+  /** Interrupts with a question; what follows is the answer. Ends a pause. */
+  ask(text: string): void;
 }
 
 declare global {
@@ -86,6 +101,9 @@ declare global {
   interface HTMLElementEventMap {
     'tour-start': CustomEvent<TourEvent>;
     'tour-reveal': CustomEvent<RevealDetail>;
+    'tour-missed': CustomEvent<MissedDetail>;
+    /** The stage is empty and a new turn begins. */
+    'tour-interrupt': CustomEvent<{ epoch: number }>;
     'tour-end': CustomEvent<{ reason: string; unused: string[]; stats: TourStats }>;
     'tour-error': CustomEvent<ErrorDetail>;
   }

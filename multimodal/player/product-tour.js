@@ -3,10 +3,11 @@
  *
  * One message of the server ("bundle") is applied whole in one animation frame, so that a picture and the words about
  * it are painted together; what was painted is reported back ("painted") and kept in `element.log`.
+ * Every interruption begins a new epoch; nothing of an older one is put on the page any more.
  * The messages are those of multimodal/wire.py. Text is only ever written as text, never as markup.
  *
  * Attributes: src (WHEP-style URL), token (Bearer), theme (light | dark; default: the reader's), autoplay.
- * Light DOM: slot "poster" (stands on the stage before the tour starts), default slot (stands where the words will).
+ * Light DOM: slot "poster" (stands on the stage until the first picture), default slot (stands where the words will).
  * Parts: tour, stage, slot, picture, caption, title, price, side, text, word, controls, button (start, play, restart),
  * message, strip, thumb.
  * Custom properties, colours: --tour-bg, -fg, -muted, -line, -accent, -on-accent, -stage; type: --tour-font, -text-font,
@@ -160,10 +161,11 @@ class Road {
 
   /** @param {object} message */
   send(message) {
-    if (this.#events?.readyState === 'open') this.#events.send(JSON.stringify(message));
+    if (!this.over && this.#events?.readyState === 'open') this.#events.send(JSON.stringify(message));
   }
 
   #message(data) {
+    if (this.over) return;
     this.heard = now();
     let message;
     try {
@@ -188,7 +190,7 @@ class Road {
 
   #part(data) {
     this.heard = now();
-    if (!(data instanceof ArrayBuffer) || data.byteLength < 16) return;
+    if (this.over || !(data instanceof ArrayBuffer) || data.byteLength < 16) return;
     const view = new DataView(data), start = 16 + view.getUint16(2);
     if (view.getUint16(0) !== 0x4d01 || data.byteLength <= start) return;
     const payload = new Uint8Array(data, start), offset = view.getUint32(4), total = view.getUint32(8);
@@ -199,7 +201,7 @@ class Road {
   }
 
   #ack() {
-    if (!this.greeted || this.over) return;
+    if (!this.greeted) return;
     const t = now();
     if (this.bytes - this.#ackedBytes < ACK_BYTES && t - this.#ackedAt < ACK_MS) {
       this.#ackTimer ||= setTimeout(() => {
@@ -229,9 +231,14 @@ class Road {
 
   /** Says goodbye, after everything said before, and lets the server close; if it does not, we do. */
   leave() {
+    const resource = this.#resource;
     this.#on.fail = () => {}; // all has been shown: how the road closes is of no interest
+    this.#resource = null;
     this.send({ type: 'bye', reason: 'end' });
-    this.#farewell = setTimeout(() => this.close(), 1000);
+    this.#farewell = setTimeout(() => {
+      this.#resource = resource;
+      this.close();
+    }, 1000);
   }
 
   close() {
@@ -240,24 +247,27 @@ class Road {
     clearInterval(this.#beat);
     clearTimeout(this.#ackTimer);
     clearTimeout(this.#farewell);
-    this.#pc?.close();
     this.#delete();
   }
 
+  /** The session before the connection: a server that sees the connection go ends the session itself, and then has none. */
   #delete() {
+    const hangUp = () => this.#pc?.close();
+    if (!this.#resource) return hangUp();
     // keepalive: it must leave although the page is going away
-    if (this.#resource) fetch(this.#resource, { method: 'DELETE', keepalive: true, headers: this.#headers() }).catch(() => {});
+    fetch(this.#resource, { method: 'DELETE', keepalive: true, headers: this.#headers() }).then(hangUp, hangUp);
+    setTimeout(hangUp, 1000);
     this.#resource = null;
   }
 }
 
-/** What is known of one picture; `slot` is its place on the stage, `want` that the slot waits for the picture. */
+/** What is known of one picture; `slot` is its place on the stage, `want` that the slot waits for the picture, `lost` that it stays empty. */
 class Picture {
   alt = ''; product = ''; width_px = 0; height_px = 0; placeholder = ''; variants = [];
   /** @type {HTMLImageElement | null} */ image = null;
   /** @type {HTMLImageElement | null} */ preview = null;
   /** @type {{total: number, data: Uint8Array, ranges: number[][]} | null} */ parts = null;
-  settled = false; want = false; slot = h('div', { class: 'slot', part: 'slot' });
+  settled = false; want = false; lost = false; slot = h('div', { class: 'slot', part: 'slot' });
   /** @type {HTMLElement | null} */ thumb = null;
   /** @type {HTMLCanvasElement | null} */ copy = null;
 
@@ -289,7 +299,7 @@ class Picture {
   /** Fills the slot with the best there is: the picture, its preview, or an empty image that reads its alt text. */
   fill(preview) {
     const image = (!preview && this.image) || this.preview || new Image();
-    const shown = { part: 'picture', alt: this.alt, 'data-key': this.key, elementtiming: this.key };
+    const shown = { part: 'picture', alt: this.alt, 'data-key': this.key };
     for (const name in shown) image.setAttribute(name, shown[name]);
     image.toggleAttribute('data-preview', image !== this.image);
     if (image === this.image && this.copy) this.thumb?.replaceChildren(this.copy);
@@ -324,7 +334,8 @@ background:var(--_bg);color:var(--_fg);font:16px/1.5 var(--tour-font,system-ui,s
 .stage{position:relative;aspect-ratio:var(--tour-ratio,1);container-type:size;overflow:hidden;
 border-radius:var(--tour-radius,14px);background:var(--tour-stage,light-dark(#efeae1,#23211e))}
 .pictures,.poster{position:absolute;inset:0;display:flex;align-items:center;justify-content:center;gap:2px}
-.poster{flex-direction:column}
+[data-shown] .poster{display:none}
+.tour:not([data-state=idle]) .poster{opacity:.5}
 .poster::slotted(*){position:absolute;inset:0;width:100%;height:100%;object-fit:cover;margin:0}
 .slot{overflow:hidden;aspect-ratio:var(--r);width:min((100cqw - 2px*(var(--n) - 1))/var(--n),100cqh*var(--r))}
 .slot img{display:block;width:100%;height:100%;object-fit:cover;color:var(--_muted)}
@@ -340,13 +351,12 @@ a.title:hover{text-decoration:underline}
 .price{color:var(--_muted);font-variant-numeric:tabular-nums;white-space:nowrap}
 .side{display:flex;flex-direction:column;gap:16px;min-width:0}
 .text{height:var(--tour-text-height,9em);overflow:auto;overscroll-behavior:contain;
-padding-top:.4em;mask-image:linear-gradient(#0000,#000 .6em);
+padding-top:.4em;overflow-wrap:anywhere;mask-image:linear-gradient(#0000,#000 .6em);
 font:1.1875em/1.6 var(--tour-text-font,Georgia,serif)}
 .text p{margin:0 0 .8em}
 .text p:not(:last-child){color:var(--_muted)}
 .g{white-space:nowrap}
-.word{display:inline-block;white-space:normal;max-width:100%;overflow-wrap:anywhere}
-.word:empty{display:inline}
+.word{white-space:normal}
 .controls{display:flex;align-items:center;gap:10px;min-height:44px}
 .message{flex:1;color:var(--_muted);font-size:.875em;line-height:1.35}
 button{font:inherit;color:inherit;background:none;border:1px solid var(--_line);border-radius:99px;padding:0 1.1em;
@@ -359,8 +369,8 @@ border-color:transparent;font-weight:600}
 clip-path:polygon(0 0,100% 50%,0 100%)}
 [data-state=playing] .play::before{clip-path:polygon(0 0,35% 0,35% 100%,65% 100%,65% 0,100% 0,100% 100%,0 100%)}
 .play{min-width:8.5em}
-.start{position:absolute;inset:auto auto 1.25em 1.25em;min-height:52px;padding:0 1.5em}
-.tour:not([data-state=idle]) :is(.start,.poster,.intro){display:none}
+.start{position:absolute;bottom:1.25em;inset-inline-start:1.25em;min-height:52px;padding:0 1.5em}
+.tour:not([data-state=idle]) :is(.start,.intro){display:none}
 [data-state=idle] .controls{visibility:hidden}
 .tour:not([data-state=playing],[data-state=paused]) .restart{display:none}
 .strip{display:flex;gap:8px;height:60px;padding:2px;overflow:auto hidden;scrollbar-width:none}
@@ -390,6 +400,7 @@ export class ProductTour extends HTMLElement {
   #state = 'idle'; #road = null; #attached = null; #raf = 0; #frame = 0; #queue = []; #unfinished = 0;
   /** @type {Map<string, Picture>} */ #pictures = new Map();
   #products = new Map(); #interval = 1; #shown = []; #mark = -1; #lastWord = null;
+  #epoch = 0; #base = 0; #rtl = false;
   #paragraph = null; #group = null; #space = ''; #tail = ''; #unsaid = ''; #failure = null;
 
   #pictureBox = h('div', { class: 'pictures' });
@@ -459,6 +470,20 @@ export class ProductTour extends HTMLElement {
     this.#set('paused');
   }
 
+  /** Stops what is being told. Of what is already on its way nothing is shown any more; the tour stays open. */
+  interrupt() {
+    this.#turn({ type: 'interrupt' });
+  }
+
+  /** Interrupts with a question: what follows is the answer. @param {string} text */
+  ask(text) {
+    this.#turn({ type: 'ask', text });
+  }
+
+  #turn(message) {
+    if (this.#state === 'playing' || this.#state === 'paused') this.#road.send({ ...message, epoch: this.#epoch++ });
+  }
+
   /** A new session from the beginning. */
   restart() {
     this.#hangUp();
@@ -467,8 +492,10 @@ export class ProductTour extends HTMLElement {
     this.#pictures = new Map();
     this.#queue = [];
     this.#shown = [];
-    this.#unfinished = this.#frame = 0;
+    this.#unfinished = this.#frame = this.#epoch = this.#base = 0;
     this.#mark = -1;
+    this.#rtl = getComputedStyle(this).direction === 'rtl';
+    delete this.#tour.dataset.shown;
     this.#lastWord = this.#paragraph = this.#group = this.#failure = null;
     this.#space = this.#tail = this.#unsaid = '';
     for (const box of [this.#words, this.#pictureBox, this.#caption, this.#strip, this.#live]) box.replaceChildren();
@@ -479,7 +506,6 @@ export class ProductTour extends HTMLElement {
         if (event.kind === 'asset') this.#asset(road, event); // at once: decoding must not wait for a frame
       },
       bundle: (events) => {
-        if (road.over) return;
         this.#queue.push(...events);
         this.#schedule();
       },
@@ -623,7 +649,8 @@ export class ProductTour extends HTMLElement {
     this.#raf = 0;
     const frame = { t, visible, id: ++this.#frame, reveals: [], ended: false };
     const follow = this.#text.scrollHeight - this.#text.scrollTop - this.#text.clientHeight < 40;
-    const events = this.#queue.splice(0);
+    // Also what had arrived, and waits for this frame, when the viewer interrupted. How the stream ends is told anyway.
+    const events = this.#queue.splice(0).filter(({ epoch, kind }) => !(epoch < this.#epoch) || kind === 'end' || kind === 'error');
     for (const event of events) {
       try {
         this.#show(event, frame);
@@ -659,7 +686,9 @@ export class ProductTour extends HTMLElement {
         return;
       }
       case 'missed':
-        return void this.stats.missed++;
+        return this.#miss(event);
+      case 'interrupt':
+        return this.#interrupted(event);
       case 'error':
         this.#failure = event;
         return this.#emit('error', { code: event.code, message: event.message });
@@ -676,6 +705,7 @@ export class ProductTour extends HTMLElement {
 
   #reveal({ cue, key, product, anchor, mark, preview, declared_late: late }, frame) {
     const picture = this.#picture(key), { stats } = this;
+    picture.product ||= product;
     const showPreview = !!preview || !picture.image;
     picture.want = !preview && !picture.image; // not ours to wait for: another viewer was ready, or its bytes are late
     if (!picture.thumb) {
@@ -686,16 +716,15 @@ export class ProductTour extends HTMLElement {
       this.#strip.append(picture.thumb);
     }
     picture.fill(showPreview);
-    const beside = mark === this.#mark ? this.#shown.filter((other) => other !== picture) : [];
-    this.#mark = mark;
-    this.#present([...beside, picture]);
-    this.#strip.scrollLeft = this.#strip.scrollWidth;
+    this.#enter(picture, mark);
+    this.#strip.scrollLeft = this.#strip.scrollWidth * (this.#rtl ? -1 : 1);
 
     const skewMs = this.#lastWord ? frame.t - this.#lastWord.t : 0;
     const sameFrame = this.#lastWord?.id === frame.id;
     stats.reveals++;
     if (!late) stats.tokenDriftMax = Math.max(stats.tokenDriftMax, mark - anchor);
-    if (mark > 0 && mark % this.#interval === 0 && frame.visible) { // the start and an odd end have no words of their own
+    const said = mark - this.#base;
+    if (said > 0 && said % this.#interval === 0 && frame.visible) { // the start and an odd end have no words of their own
       stats.judged++;
       if (sameFrame) stats.sameFrame++;
       stats.skewMs.last = skewMs;
@@ -705,22 +734,60 @@ export class ProductTour extends HTMLElement {
     this.#emit('reveal', { cue, key, product, anchor, mark, preview: !!preview, tokenDrift: mark - anchor, skewMs, sameFrame });
   }
 
+  /** The words go on to a product whose picture will not come: what stood there before would seem to be meant. */
+  #miss({ cue, key, product, anchor, reason, tok }) {
+    if (reason === 'interrupted') return;
+    this.stats.missed++;
+    if (reason === 'beyond_end' || reason === 'too_late') return; // no words are about it
+    const known = this.#pictures.get(key);
+    product ||= known?.product || (this.#products.has(key) ? key : '');
+    if (product && !this.#shown.some((picture) => (picture.product || picture.key) === product)) {
+      const picture = Object.assign(new Picture(key), { product, lost: true, width_px: known?.width_px, height_px: known?.height_px });
+      picture.alt = known?.alt || this.#title(picture);
+      picture.fill();
+      this.#enter(picture, tok);
+    }
+    this.#emit('missed', { cue, key, product, anchor, reason });
+  }
+
+  #interrupted({ epoch, tok }) {
+    this.#epoch = Math.max(this.#epoch, epoch);
+    this.#base = tok;
+    for (const picture of this.#pictures.values()) picture.want = false; // one that comes now comes for nothing
+    this.#present([]);
+    this.#mark = -1;
+    this.#breathe();
+    this.#lastWord = this.#paragraph = this.#group = null;
+    this.#tail = this.#unsaid = '';
+    if (this.#state === 'paused') this.play();
+    this.#emit('interrupt', { epoch });
+  }
+
   #title({ product, alt }) {
     return this.#products.get(product)?.title || alt;
   }
 
-  /** Puts pictures on the stage, side by side, with what they are and what they cost. */
+  /** Puts a picture on the stage, beside the others of its mark. */
+  #enter(picture, mark) {
+    const beside = mark === this.#mark
+      ? this.#shown.filter((other) => other !== picture && !(other.lost && other.product === picture.product)) : [];
+    this.#mark = mark;
+    this.#present([...beside, picture]);
+  }
+
+  /** Shows pictures side by side, with what they are and what they cost. */
   #present(pictures) {
     for (const { thumb } of this.#shown) thumb?.removeAttribute('aria-current');
     for (const { thumb } of pictures) thumb?.setAttribute('aria-current', 'true');
     this.#pictureBox.style.setProperty('--n', `${pictures.length}`);
     this.#pictureBox.replaceChildren(...pictures.map((picture) => picture.slot));
     this.#shown = pictures;
+    this.#tour.dataset.shown = '';
     const lines = new Map(pictures.map((picture) => [picture.product || picture.key, picture]));
     this.#caption.replaceChildren(...Array.from(lines.values(), (picture) => {
       const { url, price, currency } = this.#products.get(picture.product) ?? {};
       const safe = /^https?:/.test(url); // a catalogue's "javascript:" must not become a link
-      return h('div', {}, h(safe ? 'a' : 'span', { class: 'title', part: 'title', ...(safe && { href: url }) }, this.#title(picture)),
+      return h('div', {}, h(safe ? 'a' : 'span', { class: 'title', part: 'title', dir: 'auto', ...(safe && { href: url }) }, this.#title(picture)),
         h('span', { class: 'price', part: 'price' }, this.#money(price, currency)));
     }));
   }
@@ -737,13 +804,14 @@ export class ProductTour extends HTMLElement {
   // ---- words
 
   /**
-   * Every token is a box of its own, so that its paint can be observed; boxes of one word share a span that does not
-   * break. White space stays outside them: textContent is exactly the text, and a copy reads like the page.
+   * Every token is a span of its own, so that its paint can be observed; those of one word share a span that does not
+   * break. They are inline: a box would stand outside its line's writing direction and break joined letters.
+   * White space stays outside them: textContent is exactly the text, and a copy reads like the page.
    */
   #write({ text, token_index: first, token_count: count }) {
     const pieces = text.split(/([ \t\r\n]+)/), last = first + count - 1;
     let left = pieces.filter((piece, i) => piece && i % 2 === 0).length, tok = first;
-    const word = (piece) => h('span', { class: 'word', part: 'word', 'data-tok': `${tok}`, elementtiming: `w${tok}` }, piece);
+    const word = (piece) => h('span', { class: 'word', part: 'word', 'data-tok': `${tok}` }, piece);
     if (!left) this.#flow().append(word(''));
     pieces.forEach((piece, i) => {
       if (!piece) return;
@@ -758,6 +826,8 @@ export class ProductTour extends HTMLElement {
         this.#flow().append(this.#group = h('span', { class: 'g' }));
       }
       this.#group.append(word(piece));
+      // Not before its first letter, or a leading number would decide; where the page says right to left, it is known.
+      if (!this.#rtl && !this.#paragraph.dir && /\p{L}/u.test(piece)) this.#paragraph.dir = 'auto';
       this.#tail = piece.at(-1);
       if (tok < last) tok++;
     });

@@ -9,9 +9,9 @@ window.peer = {
   of(type) { return this.got.filter((message) => message.type === type); },
   say(message) { this.now.events.send(JSON.stringify(message)); },
 
-  seq: 0, tok: 0,
+  seq: 0, tok: 0, epoch: 0,
   event(kind, fields = {}) {
-    return { kind, v: 1, sid: 's', epoch: 0, seq: this.seq++, pts_ms: 0, tok: this.tok, ...fields };
+    return { kind, v: 1, sid: 's', epoch: this.epoch, seq: this.seq++, pts_ms: 0, tok: this.tok, ...fields };
   },
   text(text, token_count = 1) {
     const token_index = this.tok;
@@ -20,6 +20,11 @@ window.peer = {
   },
   start(products = [], sync_interval = 3) {
     return this.event('start', { sync_interval, products, formats: [], token_unit: 'word', late: 'placeholder' });
+  },
+  // As the server does it: what follows belongs to the next epoch.
+  interrupt() {
+    this.epoch++;
+    return this.event('interrupt');
   },
   mark() { return this.event('sync', { mark: this.tok, char: 0, pending: 0 }); },
   reveal(key, fields = {}) {
@@ -110,7 +115,7 @@ window.fetch = async (url, init = {}) => {
   session.events = pc.createDataChannel('events', { negotiated: true, id: 0 });
   session.images = pc.createDataChannel('images', { negotiated: true, id: 1, ordered: false });
   session.events.onmessage = ({ data }) => peer.got.push(JSON.parse(data));
-  peer.seq = peer.tok = 0;
+  peer.seq = peer.tok = peer.epoch = 0;
   peer.sessions.push(session);
   await pc.setRemoteDescription({ type: 'offer', sdp: init.body });
   await pc.setLocalDescription();

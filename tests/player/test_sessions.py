@@ -33,6 +33,69 @@ def test_restart_makes_a_new_session_and_deletes_the_old(playing: Opened) -> Non
     }
 
 
+_ORDER = """() => {
+  window.order = [];
+  const fetched = window.fetch, close = RTCPeerConnection.prototype.close;
+  window.fetch = (url, init) => {
+    const answer = fetched(url, init);
+    if (init.method === 'DELETE') {
+      order.push('DELETE');
+      answer.then(() => order.push('answered'));
+    }
+    return answer;
+  };
+  RTCPeerConnection.prototype.close = function () {
+    order.push('close');
+    return close.call(this);
+  };
+}"""
+
+
+def test_a_session_is_deleted_before_its_connection_goes(playing: Opened) -> None:
+    """The other way round the server ends the session by itself, and the browser logs a 404 for the DELETE."""
+    page = playing()
+    page.evaluate(_ORDER)
+    result = page.evaluate(
+        """async () => {
+          tour.restart();
+          peer.sessions[0].events.send(JSON.stringify({type: 'bundle', v: 1, events: [peer.text('old')], more: false}));
+          await until(() => order.includes('close') && peer.of('hello').length === 2);
+          return {order: order.slice(0, 3), log: tour.log.length, hellos: peer.of('hello').length};
+        }"""
+    )
+    assert result == {"order": ["DELETE", "answered", "close"], "log": 0, "hellos": 2}
+
+
+def test_a_delete_without_an_answer_keeps_no_connection(playing: Opened) -> None:
+    page = playing()
+    page.evaluate(_ORDER)
+    order = page.evaluate(
+        """async () => {
+          const asked = window.fetch;
+          window.fetch = (url, init) => init.method === 'DELETE' ? new Promise(() => order.push('DELETE')) : asked(url, init);
+          tour.restart();
+          await until(() => order.includes('close'));
+          return order;
+        }"""
+    )
+    assert order == ["DELETE", "close"]
+
+
+def test_playing_again_at_once_deletes_nothing(playing: Opened) -> None:
+    page = playing()
+    page.evaluate(_ORDER)
+    result = page.evaluate(
+        """async () => {
+          peer.bundle(peer.event('end', {reason: 'complete', unused: []}));
+          await until(() => peer.of('bye').length);
+          tour.play();
+          await until(() => peer.of('hello').length === 2);
+          return {order, state: tour.state};
+        }"""
+    )
+    assert result == {"order": ["close"], "state": "connecting"}, "the goodbye has ended that session"
+
+
 def test_restarting_at_once_leaves_one_session(opened: Opened) -> None:
     page = opened()
     result = page.evaluate(
@@ -49,6 +112,48 @@ def test_restarting_at_once_leaves_one_session(opened: Opened) -> None:
     )
     assert result["hellos"] == 1, "answers of sessions that were given up are not used"
     assert result["state"] == "connecting"
+
+
+def test_the_poster_stays_until_the_first_picture(opened: Opened) -> None:
+    poster = '<img slot="poster" alt="" src="data:image/svg+xml,<svg xmlns=\'http://www.w3.org/2000/svg\'/>">'
+    page = opened(inside=poster)
+    result = page.evaluate(
+        """async () => {
+          const poster = tour.querySelector('img'), stands = () => poster.checkVisibility();
+          const seen = {idle: stands()};
+          window.shift = 0;
+          tour.play();
+          seen.connecting = stands();
+          await until(() => peer.of('hello').length);
+          peer.bundle(peer.start());
+          await peer.give('a');
+          peer.bundle(peer.text('Welcome. '), peer.mark());
+          await until(() => root.querySelector('.word'));
+          seen.words = stands();
+          const box = () => JSON.stringify(root.querySelector('[part=stage]').getBoundingClientRect()), stage = box();
+          new MutationObserver(() => seen.frame ??= [stands(), root.querySelector('.slot img').dataset.key])
+            .observe(root.querySelector('.pictures'), {childList: true});
+          peer.bundle(peer.text('A kettle. '), peer.mark(), peer.reveal('a'));
+          await until(() => root.querySelector('[data-key=a]'));
+          await frames2();
+          seen.still = stage === box() && window.shift;
+          peer.bundle(peer.interrupt());
+          await until(() => !root.querySelector('[data-key=a]'));
+          seen.interrupted = stands();
+          tour.restart();
+          seen.restart = stands();
+          return seen;
+        }"""
+    )
+    assert result == {
+        "idle": True,
+        "connecting": True,
+        "words": True,
+        "frame": [False, "a"],
+        "still": 0,
+        "interrupted": False,
+        "restart": True,
+    }
 
 
 def test_pause_and_resume_by_keyboard(playing: Opened) -> None:
