@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import pairwise
 
 import msgspec
 
@@ -24,10 +25,12 @@ CHAR_PX, WIDE_PX, GAP_PX = 7.0, 13.0, 8.0
 """Room that a character takes at 12 px, a wide one, and the air after a word: generous, no font is measured here."""
 WORD_LANES = 8
 """Lanes over which words spread that came too close together; more than that overlap."""
-PX_PER_SECOND = (60.0, 1000.0)
+PX_PER_SECOND = (60.0, 2000.0)
+FITTING = 0.9
+"""Share of the words that must end before the next one begins: one row then holds nearly all of them."""
 WIDTH_LIMIT_PX = 150_000.0
 """Beyond this browsers stop to draw smoothly; a longer tour is drawn more narrowly."""
-MARGIN_PX, AXIS_PX, WORD_PX, ROW_PX, LANE_PX = 24.0, 30.0, 18.0, 24.0, 30.0
+MARGIN_PX, AXIS_PX, WORD_PX, ROW_PX, LANE_PX = 24.0, 34.0, 18.0, 30.0, 30.0
 
 
 class Drawing(msgspec.Struct, frozen=True):
@@ -96,7 +99,9 @@ class _Scale:
         self.last_ms = max(1.0, *times) if times else 1.0
         self.first_ms = min(0.0, *times) if times else 0.0
         seconds = (self.last_ms - self.first_ms) / 1000
-        wanted = sum(_width(text.text) for text in log.texts) / seconds
+        gaps = [(before, after.pts_ms - before.pts_ms) for before, after in pairwise(log.texts)]
+        needed = sorted(_width(before.text) / gap * 1000 for before, gap in gaps if gap > 0)
+        wanted = needed[math.ceil(FITTING * len(needed)) - 1] if needed else 0.0
         widest = min(PX_PER_SECOND[1], WIDTH_LIMIT_PX / seconds)
         self.px_per_ms = min(max(wanted, PX_PER_SECOND[0]), widest) / 1000
         self.width = MARGIN_PX * 2 + 140 + (self.last_ms - self.first_ms) * self.px_per_ms
@@ -131,8 +136,8 @@ def _axis(scale: _Scale, height: float) -> Iterable[str]:
     for number in range(math.ceil(scale.first_ms / 1000 / step), int(scale.last_ms / 1000 / step) + 1):
         second = number * step
         x = scale.x(second * 1000)
-        yield f'<path class="grid" d="M{x:.1f} {AXIS_PX - 8:g}V{height:.0f}"/>'
-        yield f'<text class="time" x="{x:.1f}" y="{AXIS_PX - 14:g}">{second:g} s</text>'
+        yield f'<path class="grid" d="M{x:.1f} {AXIS_PX - 12:g}V{height:.0f}"/>'
+        yield f'<text class="time" x="{x:.1f}" y="{AXIS_PX - 18:g}">{second:g} s</text>'
 
 
 def _turns(log: SyncLog, scale: _Scale, height: float) -> Iterable[str]:
@@ -189,7 +194,8 @@ def _lane(log: SyncLog, row: _Row, scale: _Scale, y: float) -> Iterable[str]:
         x = scale.x(row.missed.pts_ms)
         yield f'<path class="wait" d="M{scale.x(begun):.1f} {y:g}H{x:.1f}"/>'
         title = f"<title>{told} missed at {row.missed.pts_ms / 1000:.3f} s: {escape(row.missed.reason)}</title>"
-        yield f'<path class="missed" d="M{x - 5:.1f} {y - 5:g}l10 10m0 -10l-10 10">{title}</path>'
+        cross = f"M{x - 5:.1f} {y - 5:g}l10 10m0 -10l-10 10"
+        yield f'<path id="cue-{row.missed.cue}" class="missed" d="{cross}">{title}</path>'
         yield f'<text class="bad" x="{x + 10:.1f}" y="{y + 4:g}">missed: {escape(row.missed.reason)}</text>'
         return
     assert row.pair is not None  # a row is one or the other
@@ -217,7 +223,7 @@ def _lane(log: SyncLog, row: _Row, scale: _Scale, y: float) -> Iterable[str]:
     what = "its preview" if reveal.preview else "revealed"
     title = f"<title>{told}: {what} at {reveal.pts_ms / 1000:.3f} s on mark {reveal.mark}</title>"
     yield f'<path class="to" d="M{shown:.1f} {AXIS_PX:g}V{y - 7:g}"/>'
-    yield f'<path class="{kind}" d="M{shown:.1f} {y - 7:g}l7 7l-7 7l-7 -7z">{title}</path>'
+    yield f'<path id="cue-{reveal.cue}" class="{kind}" d="M{shown:.1f} {y - 7:g}l7 7l-7 7l-7 -7z">{title}</path>'
     right = shown + 12
     if painted is not None:
         x = scale.x(painted.ms)
@@ -254,7 +260,7 @@ def _flag(log: SyncLog, fault: Fault, number: int, scale: _Scale, height: float)
     x = scale.x(at) + (number - 1) % 4 * 3
     title = f"<title>fault {number}: {escape(fault.verdict)}</title>"
     return (
-        f'<a href="#fault-{number}"><path class="fault" d="M{x:.1f} 2V{height:.0f}"/>'
+        f'<a id="flag-{number}" href="#fault-{number}"><path class="fault" d="M{x:.1f} 2V{height:.0f}"/>'
         f'<path class="flag" d="M{x:.1f} 2h20v14h-20z"/><text class="flagged" x="{x + 10:.1f}" y="13">{number}</text>'
         f"{title}</a>"
     )

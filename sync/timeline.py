@@ -23,13 +23,13 @@ _STYLE = """
 --blue:#1f6feb;--green:#1a7f37;--violet:#8250df;--amber:#bf8700;--red:#cf222e}
 @media(prefers-color-scheme:dark){:root{--bg:#151412;--card:#1d1b19;--fg:#ece8e1;--muted:#a19a8f;--line:#38342f;
 --faint:#282521;--blue:#6cb0ff;--green:#56d364;--violet:#c297ff;--amber:#e3b341;--red:#ff7b72}}
-*{box-sizing:border-box}
+*{box-sizing:border-box}html{scroll-padding-block:30vh}
 body{margin:0;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif}
 main{max-width:1400px;margin:auto;padding:28px clamp(16px,3vw,40px) 60px}
 h1{font-size:1.5rem;line-height:1.25;margin:0 0 .2em}h2{font-size:1.05rem;margin:2em 0 .6em}
 .sub{color:var(--muted);margin:0;overflow-wrap:anywhere}
 .verdict{font-weight:600}.verdict.ok{color:var(--green)}.verdict.no{color:var(--red)}
-dl{display:grid;grid-template-columns:repeat(auto-fit,minmax(170px,1fr));gap:10px;margin:20px 0 0}
+dl{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin:20px 0 0}
 dl div{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:10px 14px}
 dt{color:var(--muted);font-size:.8rem}dd{margin:0;font-size:1.25rem;font-variant-numeric:tabular-nums}
 dd small{display:block;font-size:.78rem;color:var(--muted)}
@@ -37,7 +37,7 @@ dd small{display:block;font-size:.78rem;color:var(--muted)}
 margin:0 0 10px;padding:0;list-style:none}
 .legend svg{width:22px;height:20px;vertical-align:-5px;margin-right:5px}
 .scroll{display:flex;overflow:auto;border:1px solid var(--line);border-radius:10px;background:var(--card);
-max-height:85vh}
+max-height:85vh;scroll-padding-inline:30% 50%}
 .labels{position:sticky;left:0;flex:0 0 auto;width:clamp(104px,20vw,196px);background:var(--card);z-index:1;
 border-right:1px solid var(--line)}
 .labels div{position:absolute;left:12px;right:8px;transform:translateY(-50%);line-height:1.2;font-size:12px}
@@ -60,9 +60,9 @@ a{color:inherit}
 .faults{padding-left:1.6em}.faults li{margin:.5em 0}.faults li:target{outline:2px solid var(--red);outline-offset:4px}
 .faults p{margin:0}.faults p+p{color:var(--muted);font-size:.88rem}
 .table{overflow-x:auto}table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums;width:100%}
-th,td{text-align:right;padding:5px 10px;border-bottom:1px solid var(--line);white-space:nowrap}
+th,td{text-align:right;padding:5px 8px;border-bottom:1px solid var(--line);white-space:nowrap}
 th{color:var(--muted);font-weight:600}th:nth-child(-n+2),td:nth-child(-n+2){text-align:left}
-td:nth-child(2){color:var(--muted);max-width:26em;overflow:hidden;text-overflow:ellipsis}
+td:nth-child(2){color:var(--muted);max-width:19em;overflow:hidden;text-overflow:ellipsis}
 pre{white-space:pre-wrap;background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px;
 font-size:13px}
 :focus-visible{outline:2px solid var(--blue);outline-offset:2px}
@@ -179,7 +179,7 @@ def _fault_list(log: SyncLog, faults: Sequence[Fault]) -> str:
     if not faults:
         return ""
     items = "".join(
-        f'<li id="fault-{number}"><p>{escape(fault.verdict)}</p>'
+        f'<li id="fault-{number}"><p><a href="#flag-{number}">{escape(fault.verdict)}</a></p>'
         f"<p>{escape(log.words_around(fault.boundary))} &nbsp; token {fault.boundary}"
         f"{escape(f' ({fault.where})' if fault.where else '')}; {fault.cause}: {escape(fault.why)}</p></li>"
         for number, fault in enumerate(faults, start=1)
@@ -190,7 +190,7 @@ def _fault_list(log: SyncLog, faults: Sequence[Fault]) -> str:
 def _table(log: SyncLog, report: DriftReport) -> str:
     heads = ["Picture", "Words", "Anchor", "Mark", "Requested", "Ready", "Revealed", "Painted", "Skew", "Same frame"]
     ready = {line.key: line.t_ms for line in reversed(log.ready) if line.ok}
-    rows = [_row(log, figures, ready.get(figures.key)) for figures in report.reveals]
+    rows = [(figures.cue, _row(log, figures, ready.get(figures.key))) for figures in report.reveals]
     for missed in log.of(CueMissed):
         cells = [
             missed.key,
@@ -201,10 +201,15 @@ def _table(log: SyncLog, report: DriftReport) -> str:
             "",
             f"missed: {missed.reason}",
         ]
-        rows.append([*cells, "", "", ""])
+        rows.append((missed.cue, [*cells, "", "", ""]))
     if not rows:
         return ""
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join(
+        f'<tr><td><a href="#cue-{cue}">{escape(key)}</a></td>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for cue, (key, *cells) in rows
+    )
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     return (
         '<h2>Every picture</h2><div class="table" tabindex="0" role="region" aria-label="Every picture"><table>'
