@@ -69,8 +69,8 @@ class ProductNames:
         self.root: dict[str, Any] = {}
         self._owners: dict[str, str] = {}
         self._pictures: dict[str, str] = {}
-        # The plain words with which names begin, and how those words begin.
-        self.first_words: set[str] = set()
+        # The plain words with which names begin and the nodes behind them, and how those words begin.
+        self.first_words: dict[str, dict[str, Any]] = {}
         self.beginnings: set[str] = set()
         for product in products:
             if product.id in self.products:
@@ -95,7 +95,10 @@ class ProductNames:
             node = node.setdefault(character, {})
         node[_WHO] = product.id
         if word := _PLAIN.match(path):
-            self.first_words.add(word[0])
+            node = self.root
+            for character in word[0]:
+                node = node[character]
+            self.first_words[word[0]] = node
             self.beginnings.update(word[0][:end] for end in range(1, word.end() + 1))
 
     def find(self, text: str) -> tuple[str, str] | None:
@@ -155,7 +158,7 @@ class Matcher:
                     self._run = 0
                     place += 1
                     continue
-                if passed := self._pass_over(text, place):
+                if passed := self._pass_over(text, place, before):
                     place = passed
                     continue
             place += 1
@@ -190,8 +193,11 @@ class Matcher:
             ends.append(self._marks_end)
         return min(ends, default=None)
 
-    def _pass_over(self, text: str, place: int) -> int:
-        """Where the plain word that begins at a place ends, if no name begins with it; else 0."""
+    def _pass_over(self, text: str, place: int, before: int) -> int:
+        """Where the plain word that begins at a place ends; 0 = it takes a closer look, letter by letter.
+
+        A name that begins with it is walked from its end on, so that such words too cost the same in any catalogue.
+        """
         word = _PLAIN.match(text, place)
         if word is None:
             return 0
@@ -199,8 +205,11 @@ class Matcher:
         if end == len(text):
             if said in self._beginnings:
                 return 0
-        elif said in self._first_words or text[end] > "\x7f":
+        elif text[end] > "\x7f":
             return 0
+        elif (node := self._first_words.get(said)) is not None:
+            self._walks.append([before + place, node, 0, ""])
+            self._end = before + end
         self._glued, self._spaced, self._run = True, False, 0
         return end
 

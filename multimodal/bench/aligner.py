@@ -38,6 +38,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             cost[size].append(statistics.median(_microseconds_per_token(size) for _ in range(repeat)))
     scanned = _scanned(rounds)
     named = {size: statistics.median(values) for size, values in scanned.items()}
+    # Round by round: what another process takes from the caches in a round, it takes from both.
+    growth = [large / small for small, large in zip(*scanned.values(), strict=True)]
     middle = {size: statistics.median(values) for size, values in cost.items()}
     ratio = middle[SIZES[-1]] / middle[SIZES[0]]
     figures = [
@@ -45,7 +47,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         figure(f"CPU per token, {SIZES[0]:,} tokens", middle[SIZES[0]], "us", 10.0, "lower"),
         figure("100,000 tokens against 1,000", ratio, "ratio", 1.2, "lower"),
         figure("CPU per token, 5,000 names matched", named[CATALOGUES[-1]], "us", 15.0, "lower"),
-        figure("5,000 names against 50", named[CATALOGUES[-1]] / named[CATALOGUES[0]], "ratio", 1.2, "lower"),
+        figure("5,000 names against 50", statistics.median(growth), "ratio", 1.2, "lower"),
     ]
     ours = {"us_per_token": _spread(cost), "us_per_token_by_names": _spread(scanned), "rounds": rounds, "cue_every": 3}
     return report("aligner", figures, ours=ours)
