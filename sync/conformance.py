@@ -28,9 +28,10 @@ from multimodal.sync.findings import (
     nothing_left,
     pulled,
 )
+from multimodal.sync.link_conformance import check_link_pair
 from multimodal.values import Asset, EncodedImage, ImageFailure, Token
 
-__all__ = ["Run", "check_image_pipe", "check_text_pipe"]
+__all__ = ["Run", "check_image_pipe", "check_text_pipe", "check_transport"]
 
 Run = Callable[[Coroutine[Any, Any, None]], object]
 """Runs a coroutine to its end: `asyncio.run`, or `run` of a `VirtualClock` for scripted pipes."""
@@ -334,3 +335,34 @@ async def _broken_album(pipe: Any, found: Findings, limit: float) -> None:
         return
     finally:
         await close(pipe, found, "I8", limit)
+
+
+# ---- links -----------------------------------------------------------------------------------------------------------
+
+
+def check_transport(
+    make_link_pair: Callable[[], Any],
+    *,
+    flood_bytes: int = 8 * 1024 * 1024,
+    limit: float = 10.0,
+    run: Run = asyncio.run,
+) -> None:
+    """L1-L4 of a link, its size limit, its opening and its closing.
+
+    Args:
+        make_link_pair: gives (the server's end, the viewer's end) of a fresh road, or an awaitable of both; called in
+            the loop, several times.
+        flood_bytes: what is sent while nobody reads (L3); more than an inbox may hold. 0 = leave that out.
+        limit: seconds that opening, any one message, or closing may take.
+        run: what runs the check.
+
+    Raises:
+        SyncError: a rule is broken.
+    """
+    findings: list[Findings] = []
+
+    async def check() -> None:
+        findings.append(await check_link_pair(make_link_pair, flood_bytes, limit))
+
+    run(check())
+    findings[0].settle()
