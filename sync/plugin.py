@@ -3,6 +3,7 @@
     sync_log         play a tour in real time, or read a recording; gives its log
     sync_stream      a stream on virtual time, driven step by step
     sync_clock       virtual time for coroutines of the test's own
+    sync_link        tours over a simulated network, on virtual time
     browser_player   a real, headless Chromium with the player on a tour that is served beside it
 
     @pytest.mark.sync(preset="strict", max_tokens=2, max_ms=150)
@@ -26,11 +27,12 @@ import pytest
 
 if TYPE_CHECKING:
     from multimodal.sync.browsing import BrowserPlayer
+    from multimodal.sync.linked import LinkPlayer
     from multimodal.sync.log import SyncLog
     from multimodal.sync.testcase import TestCase
     from multimodal.sync.virtual import SteppedStream, VirtualClock
 
-__all__ = ["browser_player", "sync_clock", "sync_log", "sync_stream"]
+__all__ = ["browser_player", "sync_clock", "sync_link", "sync_log", "sync_stream"]
 
 _CASE: pytest.StashKey[TestCase] = pytest.StashKey()
 _CHANGES: pytest.StashKey[list[str]] = pytest.StashKey()
@@ -101,6 +103,19 @@ def sync_stream(request: pytest.FixtureRequest, sync_clock: VirtualClock) -> Gen
     yield make
     for stepped in made:
         stepped.close()
+
+
+@pytest.fixture
+def sync_link(request: pytest.FixtureRequest, sync_clock: VirtualClock) -> LinkPlayer:
+    """Tours over a network that is data, on the test's `sync_clock`: `sync_link("4g", text_pipe=..., image_pipe=...)`.
+
+    The first argument is a name of `multimodal.sync.link.PROFILES`, a `LinkProfile` or a `Network`; `seed=` is that of
+    all chance. It gives the log, with what arrived and what was painted. `sync_link.pair("lossy")` gives both ends of a
+    road for a test that sends by itself (`multimodal.sync.linked.LinkPlayer`).
+    """
+    from multimodal.sync.linked import LinkPlayer
+
+    return LinkPlayer(sync_clock, _case(request.node).logs.append)
 
 
 @pytest.fixture

@@ -250,6 +250,53 @@ def test_clock(sync_clock):
     result.stdout.fnmatch_lines(["*'a' came late: 0 tokens*"])
 
 
+def test_tours_over_simulated_networks(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        PIPES
+        + """
+import pytest
+from multimodal import SyncError
+from multimodal.sync.link import LinkProfile
+from multimodal.sync.kit import assert_no_growth
+
+async def long():
+    for number in range(60):
+        yield f"word{number} "
+        await asyncio.sleep(0.1)
+
+async def many():
+    for number in range(20):
+        yield EncodedImage(f"p{number}", bytes(20_000), "image/webp", 4, 3)
+
+@pytest.mark.parametrize("profile", ["good", "4g", "lossy", "slow", "jittery"])
+@pytest.mark.sync(preset="strict")
+def test_each(sync_link, profile):
+    log = sync_link(profile, seed=3, text_pipe=long(), image_pipe=many())
+    assert log.arrived and log.painted
+    assert_no_growth(log)
+
+@pytest.mark.sync(preset="strict")
+def test_what_is_decoded_late_is_skipped(sync_link):
+    sync_link("good", decode=0.9, text_pipe=long(), image_pipe=many(), late="skip")
+
+def test_a_road_of_ones_own(sync_link, sync_clock):
+    server, client = sync_link.pair(LinkProfile(delay=0.5))
+    server.send_event("hello")
+    assert sync_clock.run(client.receive()).data == "hello"
+    assert sync_clock.now >= 0.5
+
+def test_what_never_ends(sync_link):
+    async def hanging():
+        yield "word "
+        await asyncio.sleep(10_000)
+    with pytest.raises(SyncError, match="limit=50 virtual seconds"):
+        sync_link("good", limit=50, text_pipe=hanging(), image_pipe=many())
+"""
+    )
+    result = project.runpytest()
+    result.assert_outcomes(passed=8)
+
+
 def test_golden_recordings_are_written_only_when_asked_and_shown_for_review(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
