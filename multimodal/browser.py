@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from multimodal.errors import UsageError
+from multimodal.errors import TransportError, UsageError
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -65,10 +65,11 @@ async def launch(*, headless: bool = True, args: Sequence[str] = ()) -> AsyncIte
 
     Raises:
         UsageError: no Chromium, or Playwright is not installed.
+        TransportError: out of the block, where the browser itself failed.
     """
     executable = find_chromium()
     try:
-        from playwright.async_api import async_playwright
+        from playwright.async_api import Error, async_playwright
     except ImportError as error:
         raise UsageError(
             "driving a browser needs Playwright: install it with `pip install 'multimodal-stream[test]'`"
@@ -80,6 +81,8 @@ async def launch(*, headless: bool = True, args: Sequence[str] = ()) -> AsyncIte
         )
         try:
             yield browser
+        except Error as error:
+            raise TransportError(f"the browser failed: {error.message.splitlines()[0]}") from error
         finally:
             await browser.close()
 

@@ -243,7 +243,8 @@ async def watch(page: Page, *, host: str = "product-tour") -> AsyncIterator[Glas
         try:
             yield glass
         finally:
-            turning.cancel()
+            # Not cancelled: between two traces that would leave none to end.
+            camera.ending = True
             await asyncio.gather(turning, return_exceptions=True)
             if not page.is_closed():
                 await camera.stop()

@@ -44,6 +44,7 @@ class Camera:
         self._notes = notes
         self._shots = shots
         self.ending = False
+        self._running = False
         self._streams: list[str] = []
         self._started = 0.0
         self._changed = 0.0
@@ -64,10 +65,12 @@ class Camera:
 
     async def start(self) -> None:
         await self._cdp.send("Tracing.start", _TRACE)
+        self._running = True
         self._started = time.monotonic()
 
     async def _finish(self) -> None:
         self._complete = asyncio.get_running_loop().create_future()
+        self._running = False
         await self._cdp.send("Tracing.end")
         try:
             async with asyncio.timeout(_CDP_WAIT):
@@ -91,7 +94,8 @@ class Camera:
                 await self.start()
 
     async def stop(self) -> None:
-        await self._finish()
+        if self._running:
+            await self._finish()
         for stream in self._streams:
             self._shots.extend(await self._read(stream))
         self._streams.clear()
