@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from multimodal.errors import UsageError as UsageError
     from multimodal.pipes.catalog import CatalogImagePipe as CatalogImagePipe
     from multimodal.pipes.folder import FolderImagePipe as FolderImagePipe
+    from multimodal.pipes.interleaved import split_interleaved as split_interleaved
     from multimodal.pipes.samples import samples as samples
     from multimodal.pipes.script import ScriptTextPipe as ScriptTextPipe
     from multimodal.serving.app import asgi as asgi
     from multimodal.stream import MultiModalStream as MultiModalStream
+    from multimodal.sync.journal import Heard as Heard
+    from multimodal.sync.matcher import ProductNames as ProductNames
+    from multimodal.sync.meaning import Meaning as Meaning
     from multimodal.values import Asset as Asset
     from multimodal.values import Cue as Cue
     from multimodal.values import EncodedImage as EncodedImage
@@ -38,11 +42,14 @@ _HOMES = {
     "DriftError": "errors",
     "EncodedImage": "values",
     "FolderImagePipe": "pipes.folder",
+    "Heard": "sync.journal",
     "ImageFailure": "values",
+    "Meaning": "sync.meaning",
     "MultiModalError": "errors",
     "MultiModalStream": "stream",
     "PipeError": "errors",
     "Product": "values",
+    "ProductNames": "sync.matcher",
     "RemoteProtocolError": "errors",
     "ScriptTextPipe": "pipes.script",
     "SyncError": "errors",
@@ -51,6 +58,7 @@ _HOMES = {
     "UsageError": "errors",
     "asgi": "serving.app",
     "samples": "pipes.samples",
+    "split_interleaved": "pipes.interleaved",
 }
 
 __all__ = [
@@ -60,11 +68,14 @@ __all__ = [
     "DriftError",
     "EncodedImage",
     "FolderImagePipe",
+    "Heard",
     "ImageFailure",
+    "Meaning",
     "MultiModalError",
     "MultiModalStream",
     "PipeError",
     "Product",
+    "ProductNames",
     "RemoteProtocolError",
     "ScriptTextPipe",
     "SyncError",
@@ -74,6 +85,7 @@ __all__ = [
     "__version__",
     "asgi",
     "samples",
+    "split_interleaved",
 ]
 
 

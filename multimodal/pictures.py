@@ -63,6 +63,10 @@ class PictureDesk:
         elif self._over and cue.key not in self._settled:
             self._fail(cue.key, self._over)
 
+    def forget_cues(self) -> None:
+        """The turn they belong to is over: their pictures are no longer due."""
+        self._cues.clear()
+
     def get(self, key: str) -> EncodedImage | None:
         """The bytes of a picture that came."""
         return self._pictures.get(key)

@@ -38,6 +38,8 @@ Answer = TextPipe | tuple[TextPipe, Sequence[Cue]]
 OnAsk = Callable[[str, Heard], Answer | Awaitable[Answer]]
 """Answers a question: see `MultiModalStream`."""
 
+ASKED_AHEAD = 16
+"""Products up to which the pictures of all are asked for before the first is named; of more, each when it is named."""
 TIMER_SLACK = 1e-6
 """Seconds by which an event loop may wake early; within it a deadline counts as met."""
 
@@ -149,8 +151,10 @@ class MultiModalStream:
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
         if self._cue_feed is not None:
-            self._cue_feed.connect(self._declare)
+            self._cue_feed.connect(self._declare_own)
         may_come = self._sources.pictures if self._sources.active else ()
+        if len(may_come) > ASKED_AHEAD:
+            may_come = ()
         self._tasks = [self._group.create_task(job) for job in self._desk.jobs(may_come)]
         self._tell(self._text)
         return self
@@ -212,7 +216,7 @@ class MultiModalStream:
         """
         if self._aligner.ended or self._closed:
             raise UsageError(f"cue for {key!r} at {anchor}: the stream has ended")
-        self._declare(Cue(anchor, key, late, max_hold, product))
+        self._declare_own(Cue(anchor, key, late, max_hold, product))
 
     def interrupt(self, epoch: int | None = None) -> Heard | None:
         """Stop the turn that is being told (R9): generation stops, nothing of it comes out again, the epoch rises.
@@ -241,6 +245,7 @@ class MultiModalStream:
         self._reports += self._inbox.turn.reports
         self._inbox.turn = self._turn(())
         self._epoch += 1
+        self._desk.forget_cues()
         # Cues that were declared but not fed yet belong to the epoch that ends.
         old, self._inbox.cues = self._inbox.cues, deque()
 
@@ -475,6 +480,13 @@ class MultiModalStream:
         """A cue that the narration itself brings: fed at this very instant, before the token that reaches it."""
         self._desk.want(cue)
         self._aligner.feed_cue(cue, now)
+
+    def _declare_own(self, cue: Cue) -> None:
+        """A cue from outside while the stream runs: its product needs none at its mention (S3)."""
+        turn = self._inbox.turn
+        if turn.scanner is not None and cue.anchor >= turn.base:
+            turn.scanner.explicit(cue.at(cue.anchor - turn.base))
+        self._declare(cue)
 
     def _declare(self, cue: Cue) -> None:
         self._desk.want(cue)
