@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from multimodal.errors import UsageError
+from multimodal.sync.log import SyncLog
 from multimodal.values import LATE_POLICIES, Asset, Cue, EncodedImage, ImageFailure, Token
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     from multimodal.stream import MultiModalStream
 
-__all__ = ["Fate", "Tour", "cues", "paces", "pictures", "token_streams", "tours"]
+__all__ = ["Fate", "Tour", "Turn", "cues", "paces", "pictures", "token_streams", "tours", "turns"]
 
 PIECES = (
     *("The ", "kettle ", "boils ", "a ", "litre. ", "Halo ", "don't ", "U.S. ", "3.5 ", "\n\n", "… ", "—"),
@@ -60,6 +63,21 @@ class Fate(msgspec.Struct, frozen=True):
     reason: str = "truncated"
 
 
+class Turn(msgspec.Struct, frozen=True):
+    """Another turn, which interrupts the one before.
+
+    Args:
+        at_ms: when, in milliseconds from the beginning of the tour; one that comes after its end is left out.
+        tokens, gaps_ms: as for a `Tour`.
+        cues: with anchors counted from the turn's beginning.
+    """
+
+    at_ms: int
+    tokens: tuple[str, ...] = ()
+    gaps_ms: tuple[int, ...] = ()
+    cues: tuple[Cue, ...] = ()
+
+
 class Tour(msgspec.Struct, frozen=True):
     """A tour as data: what the pipes will do, and how the stream is set.
 
@@ -72,6 +90,7 @@ class Tour(msgspec.Struct, frozen=True):
         cues: None = every interval.
         live: cues that are declared when the narration has reached a token: (token, cue).
         settings: further arguments of `MultiModalStream`, `sync_interval` included.
+        turns: interruptions, in order of time.
     """
 
     tokens: tuple[str, ...]
@@ -82,11 +101,12 @@ class Tour(msgspec.Struct, frozen=True):
     cues: tuple[Cue, ...] | None
     live: tuple[tuple[int, Cue], ...]
     settings: dict[str, Any]
+    turns: tuple[Turn, ...] = ()
 
     @property
     def text(self) -> str:
-        """The whole narration."""
-        return "".join(self.tokens)
+        """The whole narration, of the turns that interrupt it too."""
+        return "".join(chain(self.tokens, *(turn.tokens for turn in self.turns)))
 
     def stream(self) -> MultiModalStream:
         """A fresh stream that will play this tour on the running loop's clock."""
@@ -97,6 +117,33 @@ class Tour(msgspec.Struct, frozen=True):
         made.append(MultiModalStream(self._speak(made), _Pictures(self.fates), cues=cues, **self.settings))
         return made[0]
 
+    async def play(self, *, limit: float = 1000.0) -> SyncLog:
+        """Play it to its end, its interruptions included, and give the log; on a `VirtualClock`, best.
+
+        Args:
+            limit: seconds that it may take.
+
+        Raises:
+            SyncError: it did not end within `limit`.
+        """
+        from multimodal.sync.kit import record
+
+        stream = self.stream()
+        async with asyncio.TaskGroup() as group:
+            interrupting = group.create_task(self._interrupt(stream))
+            try:
+                return await record(stream, limit=limit)
+            finally:
+                interrupting.cancel()
+
+    async def _interrupt(self, stream: MultiModalStream) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for turn in self.turns:
+            await asyncio.sleep(began + turn.at_ms / 1000 - loop.time())
+            with suppress(UsageError):  # the tour has ended before
+                stream.say(_told(turn.tokens, turn.gaps_ms), turn.cues)
+
     async def _speak(self, made: list[MultiModalStream]) -> AsyncIterator[Token]:
         for number, (text, gap_ms) in enumerate(zip(self.tokens, self.gaps_ms, strict=True)):
             if gap_ms:
@@ -106,6 +153,13 @@ class Tour(msgspec.Struct, frozen=True):
                     made[0].cue(cue.anchor, cue.key, late=cue.late, max_hold=cue.max_hold)
             yield Token(text, last=self.known_end and number == len(self.tokens) - 1)
         await asyncio.sleep(self.end_ms / 1000)
+
+
+async def _told(tokens: Sequence[str], gaps_ms: Sequence[int]) -> AsyncIterator[str]:
+    for text, gap_ms in zip(tokens, gaps_ms, strict=True):
+        if gap_ms:
+            await asyncio.sleep(gap_ms / 1000)
+        yield text
 
 
 class _Pictures:
@@ -214,12 +268,35 @@ def cues(tokens: int, keys: Sequence[str] = KEYS, *, max_size: int = 10) -> Sear
     return plan
 
 
-def tours(*, max_tokens: int = 24, keys: Sequence[str] = KEYS) -> SearchStrategy[Tour]:
+def turns(keys: Sequence[str] = KEYS, *, max_size: int = 2, max_tokens: int = 10) -> SearchStrategy[list[Turn]]:
+    """Interruptions at any time, two at one instant and in the middle of a hold included.
+
+    Raises:
+        UsageError: Hypothesis is not installed.
+    """
+    st = _hypothesis()
+
+    def around(tokens: list[str]) -> SearchStrategy[Turn]:
+        turn: SearchStrategy[Turn] = st.builds(
+            lambda at, gaps, plan: Turn(at, tuple(tokens), tuple(gaps), tuple(plan)),
+            st.one_of(st.integers(0, 1500), st.sampled_from((0, 20, 50, 400))),
+            paces(len(tokens)),
+            cues(len(tokens), keys, max_size=4),
+        )
+        return turn
+
+    drawn = st.lists(token_streams(max_size=max_tokens).flatmap(around), max_size=max_size)
+    in_time: SearchStrategy[list[Turn]] = drawn.map(lambda several: sorted(several, key=lambda turn: turn.at_ms))
+    return in_time
+
+
+def tours(*, max_tokens: int = 24, keys: Sequence[str] = KEYS, interrupted: bool = True) -> SearchStrategy[Tour]:
     """Whole tours: any narration at any pace, any pictures, cues planned, declared on the way or every interval.
 
     Args:
         max_tokens: the longest narration.
         keys: the pictures.
+        interrupted: some are interrupted by other turns.
 
     Raises:
         UsageError: Hypothesis is not installed.
@@ -232,8 +309,8 @@ def tours(*, max_tokens: int = 24, keys: Sequence[str] = KEYS) -> SearchStrategy
         live = late.map(lambda drawn: tuple((at, cue) for at, several in drawn[:4] for cue in several))
         plan = st.one_of(st.tuples(planned.map(tuple), live), st.tuples(planned.map(tuple), live), st.just((None, ())))
         tour: SearchStrategy[Tour] = st.builds(
-            lambda gaps, known, end, fates, plan, settings: Tour(
-                tuple(tokens), tuple(gaps), known, end, fates, plan[0], plan[1], settings
+            lambda gaps, known, end, fates, plan, settings, others: Tour(
+                tuple(tokens), tuple(gaps), known, end, fates, plan[0], plan[1], settings, tuple(others)
             ),
             paces(len(tokens)),
             st.booleans(),
@@ -247,8 +324,10 @@ def tours(*, max_tokens: int = 24, keys: Sequence[str] = KEYS) -> SearchStrategy
                     "max_hold": st.sampled_from((0.0, 0.05, 0.25, 0.9)),
                     "preroll": st.sampled_from((0.0, 0.1, 1.0)),
                     "swap_wait": st.sampled_from((0.0, 0.1, 1.0)),
+                    "min_dwell": st.sampled_from((0.0, 0.0, 0.0, 0.06, 0.5, 4.0)),
                 }
             ),
+            st.one_of(st.just([]), turns(keys)) if interrupted else st.just([]),
         )
         return tour
 
