@@ -8,6 +8,7 @@ Two channels carry everything. `events` is ordered and reliable and carries JSON
     both ways          ping    answered at once by pong with the same id and t
                        bye     a clean close, with a reason
     viewer -> server   hello, ready, painted, ack, pause, resume
+                       interrupt, ask: leave the turn of the epoch they name, and answer this question
 
 A picture part is a 16-byte header (big-endian: magic "M", version, key length, offset, total, CRC-32 of the payload),
 the key in UTF-8, and the payload.
@@ -18,7 +19,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -26,14 +27,17 @@ from multimodal.errors import MessageTooLarge, RemoteProtocolError
 from multimodal.events import VERSION, AnyEvent, Event
 
 __all__ = [
+    "ASK_LIMIT",
     "EVENTS_CHANNEL",
     "IMAGES_CHANNEL",
     "MESSAGE_LIMIT_BYTES",
     "Ack",
+    "Ask",
     "Bundle",
     "Bye",
     "ClientMessage",
     "Hello",
+    "Interrupt",
     "Painted",
     "Part",
     "Pause",
@@ -60,6 +64,12 @@ IMAGES_CHANNEL = (1, "images")
 
 MESSAGE_LIMIT_BYTES = 60 * 1024
 """Nothing larger is ever sent: 64 KiB is the floor that every peer takes, and one SFU drops 65,536 silently."""
+
+
+ASK_LIMIT = 2000
+"""Characters of one question."""
+
+_Epoch = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
@@ -117,6 +127,19 @@ class Resume(msgspec.Struct, frozen=True, tag_field="type", tag="resume"):
     """Go on after a pause."""
 
 
+class Interrupt(msgspec.Struct, frozen=True, tag_field="type", tag="interrupt"):
+    """Stop the turn of this epoch (R9); one that is over already stays over, and nothing changes."""
+
+    epoch: _Epoch
+
+
+class Ask(msgspec.Struct, frozen=True, tag_field="type", tag="ask"):
+    """Stop the turn of this epoch, and answer `text` (at most `ASK_LIMIT` characters) in the next."""
+
+    epoch: _Epoch
+    text: Annotated[str, msgspec.Meta(max_length=ASK_LIMIT)]
+
+
 class Ping(msgspec.Struct, frozen=True, tag_field="type", tag="ping"):
     """Answered at once with a `Pong` of the same `id` and `t_ms` (the sender's clock)."""
 
@@ -159,7 +182,7 @@ class Part(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-ClientMessage = Hello | Ready | Painted | Ack | Pause | Resume | Ping | Pong | Bye
+ClientMessage = Hello | Ready | Painted | Ack | Pause | Resume | Interrupt | Ask | Ping | Pong | Bye
 ServerMessage = Bundle | Tick | Ping | Pong | Bye
 
 _encoder = msgspec.json.Encoder()

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from multimodal.events import AnyEvent
 from multimodal.wire import ClientMessage
 
-__all__ = ["Channel", "Inbound", "Link", "Picture", "Source"]
+__all__ = ["Channel", "Inbound", "Link", "Picture", "Source", "Turns"]
 
 Channel = Literal["events", "images"]
 
@@ -115,3 +115,26 @@ class Source(Protocol):
 
     async def aclose(self) -> None:
         """Stop, and free everything. Twice is once."""
+
+
+@runtime_checkable
+class Turns(Protocol):
+    """What a stream has that viewers may interrupt (R9); `MultiModalStream` is one."""
+
+    def interrupt(self, epoch: int | None = None) -> object | None:
+        """Stop the turn of this epoch; None = it is over already, and nothing has changed.
+
+        Raises:
+            UsageError: the stream has ended.
+        """
+
+    def ask(self, text: str, epoch: int | None = None) -> bool:
+        """As `interrupt`, and answer; False = the turn is over already, and nothing has changed.
+
+        Raises:
+            UsageError: the stream takes no questions, or has ended.
+        """
+        ...
+
+    def finish(self) -> None:
+        """After an interruption: end the stream."""

@@ -10,6 +10,9 @@ the same protocol, so a tour can be driven from Python over WebRTC or in memory.
         bytes are there, and its sha256 must be what the `asset` said.
     V5  An ack goes out with every 16 KiB of pictures, and 50 ms after anything else that came.
     V6  A ping is answered at once; one of ours goes out every second. 3 s of silence: connect anew.
+    V7  Who interrupts or asks names the epoch that it leaves, and is in the next one from then on: words and
+        pictures of an older epoch are acknowledged and not shown, a bundle that still waits for its last piece
+        included. What else they bring (assets, errors, the end) counts.
 """
 
 from __future__ import annotations
@@ -21,8 +24,8 @@ from dataclasses import dataclass
 import msgspec
 
 from multimodal import wire
-from multimodal.errors import RemoteProtocolError
-from multimodal.events import AnyEvent, AssetReserved
+from multimodal.errors import RemoteProtocolError, UsageError
+from multimodal.events import AnyEvent, AssetReserved, ErrorRaised, StreamEnd, StreamStart
 from multimodal.transport.base import Inbound
 
 __all__ = [
@@ -60,6 +63,9 @@ class Farewell:
     reason: str
 
 
+_NOT_SHOWN = (StreamStart, AssetReserved, ErrorRaised, StreamEnd)
+"""Events that put no word or picture of the turn before the viewer: they count whatever their epoch (V7)."""
+
 Shown = tuple[AnyEvent, ...] | Picture | Farewell
 """What a message makes to show: one bundle, a whole picture, or the server's goodbye."""
 
@@ -89,7 +95,7 @@ class _Assembly:
 
 
 class ViewerProtocol:
-    """What a viewer says and shows (rules V1-V6 above).
+    """What a viewer says and shows (rules V1-V7 above).
 
     Args:
         hello: the first message; its cursor is the last `seq` already held.
@@ -99,6 +105,7 @@ class ViewerProtocol:
     def __init__(self, hello: wire.Hello | None = None, *, now: float = 0.0) -> None:
         hello = wire.Hello() if hello is None else hello
         self.seq = hello.cursor
+        self.epoch = 0
         self.picture_bytes = 0
         self._out: deque[str] = deque([wire.encode(hello)])
         self._split: list[AnyEvent] = []
@@ -145,6 +152,22 @@ class ViewerProtocol:
         """Ask the server to go on."""
         self._out.append(wire.encode(wire.Resume()))
 
+    def interrupt(self) -> None:
+        """Leave the turn that is being told (V7)."""
+        self._out.append(wire.encode(wire.Interrupt(self.epoch)))
+        self.epoch += 1
+
+    def ask(self, text: str) -> None:
+        """Leave the turn that is being told, and ask (V7).
+
+        Raises:
+            UsageError: the question is longer than `wire.ASK_LIMIT` characters.
+        """
+        if len(text) > wire.ASK_LIMIT:
+            raise UsageError(f"a question of {len(text)} characters; the limit is {wire.ASK_LIMIT}")
+        self._out.append(wire.encode(wire.Ask(self.epoch, text)))
+        self.epoch += 1
+
     def bye(self, reason: str = "") -> None:
         """Say goodbye."""
         self._out.append(wire.encode(wire.Bye(reason)))
@@ -185,7 +208,10 @@ class ViewerProtocol:
         self._ack_at = now + ACK_DELAY if self._ack_at is None else self._ack_at
         if bundle.more:
             return []
-        events, self._split = tuple(self._split), []
+        events = tuple(event for event in self._split if event.epoch >= self.epoch or isinstance(event, _NOT_SHOWN))
+        self._split = []
+        if events:
+            self.epoch = max(self.epoch, events[-1].epoch)
         shown: list[Shown] = [events] if events else []
         for key in [key for key in self._whole if key in self._sha256]:
             shown.append(self._verified(key, self._whole.pop(key)))

@@ -24,9 +24,10 @@ from multimodal.errors import (
     PipeError,
     RemoteProtocolError,
     TransportError,
+    UsageError,
 )
-from multimodal.events import AnyEvent, AssetReserved, Reveal
-from multimodal.transport.base import Inbound, Link, Source
+from multimodal.events import AnyEvent, AssetReserved, CueMissed, Interrupted, Reveal
+from multimodal.transport.base import Inbound, Link, Source, Turns
 from multimodal.transport.scheduler import PEER_GONE, Peer, SendScheduler
 
 __all__ = ["DRAIN_LIMIT", "HELLO_LIMIT", "LINGER", "MALFORMED_LIMIT", "Limits", "ViewerSession"]
@@ -218,6 +219,8 @@ class ViewerSession:
             case wire.Pause() | wire.Resume():
                 self._viewer_paused = isinstance(message, wire.Pause)
                 self._apply_pause()
+            case wire.Interrupt() | wire.Ask():
+                self._leave_turn(message)
             case wire.Bye():
                 self.stream.ack(message)
                 raise _Over(message.reason or "the viewer left", False)
@@ -229,6 +232,29 @@ class ViewerSession:
                     sent_ms = self._ms(t_ms / 1000)
                     line = {"vantage": "clock", "sent_ms": sent_ms, "viewer_ms": at_ms, "heard_ms": self._ms(now)}
                     self._record(line)
+
+    def _leave_turn(self, message: wire.Interrupt | wire.Ask) -> None:
+        stream, epoch = self.stream, message.epoch
+        if not isinstance(stream, Turns):
+            log.info("a viewer interrupted a stream that has no turns")
+            return
+        try:
+            if isinstance(message, wire.Interrupt):
+                left = stream.interrupt(epoch) is not None
+            else:
+                left = stream.ask(message.text, epoch)
+        except UsageError as error:
+            log.info("nobody answers a viewer's question: %s", error)
+            left = False
+            with suppress(UsageError):
+                # The viewer shows nothing more of the turn that it left, so the tour must not go on unseen.
+                if stream.interrupt(epoch) is not None:
+                    left = True
+                    stream.finish()
+        if left:
+            # Whoever asks wants to hear the answer.
+            self._viewer_paused = False
+            self._apply_pause()
 
     def _note_arrival(self, seq: int, now: float) -> None:
         if seq > self.scheduler.sent_seq:
@@ -263,7 +289,8 @@ class ViewerSession:
         self._wake.set()
 
     def _queue_pictures(self, bundle: Sequence[AnyEvent]) -> None:
-        if not any(isinstance(event, AssetReserved | Reveal) for event in bundle):
+        # What was left or missed is no longer due: it drops to look-ahead.
+        if not any(isinstance(event, AssetReserved | Reveal | CueMissed | Interrupted) for event in bundle):
             return
         for event in bundle:
             if isinstance(event, AssetReserved) and event.variants and event.variants[0].url is None:
@@ -273,8 +300,8 @@ class ViewerSession:
         for key in self.scheduler.waiting_pictures:
             self.scheduler.set_due(key, self.stream.due(key))
 
-    def _pump(self) -> None:
-        now = self._now()
+    def _pump(self, now: float | None = None) -> None:
+        now = self._now() if now is None else now
         while (message := self.scheduler.next_message(self.link.buffered_amount, now)) is not None:
             if isinstance(message, str):
                 self.link.send_event(message)
@@ -286,16 +313,20 @@ class ViewerSession:
     # The clock
 
     async def _watch(self) -> None:
+        now = self._now()
         while True:
-            now = self._now()
             self._check_peer(now)
             self._check_end(now)
-            self._pump()
+            self._pump(now)
             self._wake.clear()
             timer = self.scheduler.next_timer(now)
-            with suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(None if timer is None else max(timer - self._now(), 0.0)):
                     await self._wake.wait()
+                now = self._now()
+            except TimeoutError:
+                # A loop may wake a little early; what the timer was set for is due all the same.
+                now = max(self._now(), timer or 0.0)
 
     def _check_peer(self, now: float) -> None:
         peer = self.scheduler.peer(now)

@@ -99,6 +99,18 @@ class Viewer:
         act(self.protocol)
         self._flush()
 
+    def interrupt(self) -> None:
+        """Leave the turn that is being told: nothing of it is shown from now on."""
+        self.say(ViewerProtocol.interrupt)
+
+    def ask(self, text: str) -> None:
+        """As `interrupt`, with a question for the next turn.
+
+        Raises:
+            UsageError: the question is too long.
+        """
+        self.say(lambda protocol: protocol.ask(text))
+
     async def _step(self) -> None:
         now = self._loop.time()
         wake = min([self.protocol.next_timer(), *(at for at, _ in self._decoding)])
@@ -106,7 +118,8 @@ class Viewer:
             async with asyncio.timeout(max(wake - now, 0.0)):
                 inbound = await self.link.receive()
         except TimeoutError:
-            self._timers(self._loop.time())
+            # A loop may wake a little early; what the timer was set for is due all the same.
+            self._timers(max(self._loop.time(), wake))
         except ChannelClosedOK:
             self.seen.ended = "closed"
             return

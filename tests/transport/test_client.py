@@ -1,17 +1,18 @@
-"""Rules V1-V6 of the viewer's protocol, without any I/O."""
+"""Rules V1-V7 of the viewer's protocol, without any I/O."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal import wire
-from multimodal.errors import RemoteProtocolError
-from multimodal.events import Event
+from multimodal.errors import RemoteProtocolError, UsageError
+from multimodal.events import Event, Interrupted
 from multimodal.transport.base import Inbound
 from multimodal.transport.client import ACK_BYTES, ACK_DELAY, PENDING_BYTES, Farewell, Picture, ViewerProtocol
 from tests.transport.events import picture, reserved, reveal, text
@@ -168,3 +169,58 @@ def test_a_farewell_and_the_viewers_own_words() -> None:
     viewer.painted(3, 16.7, 1)
     viewer.bye("closing")
     assert [message["type"] for message in said(viewer)] == ["pause", "resume", "painted", "bye"]
+
+
+E = TypeVar("E", bound=Event)
+
+
+def of(epoch: int, event: E) -> E:
+    return msgspec.structs.replace(event, epoch=epoch)
+
+
+def stop(seq: int, epoch: int) -> Interrupted:
+    return Interrupted(1, "s", epoch, seq, 0.0, seq)
+
+
+def test_v7_what_was_left_is_acknowledged_and_not_shown() -> None:
+    viewer = greeted()
+    viewer.receive(bundle(text(0)), 0.0)
+    viewer.receive(bundle(text(1), more=True), 0.0)
+    viewer.interrupt()
+    image = picture("p", 100)
+    assert viewer.receive(bundle(reveal(2), reserved(3, image)), 0.0) == [(reserved(3, image),)]
+    assert viewer.receive(bundle(text(4)), 0.0) == []
+    assert viewer.receive(part("p", 0, 100, image.data), 0.0) == [Picture("p", image.data)]
+    answer = (stop(5, 1), of(1, text(6)), of(1, reveal(7)))
+    assert viewer.receive(bundle(*answer), 0.0) == [answer]
+    viewer.handle_timer(ACK_DELAY)
+    assert said(viewer) == [{"type": "interrupt", "epoch": 0}, {"type": "ack", "seq": 7, "picture_bytes": 100}]
+
+
+def test_v7_a_second_question_does_not_wait_for_the_first_answer() -> None:
+    viewer = greeted()
+    viewer.ask("one?")
+    viewer.ask("two?")
+    first, second = (stop(0, 1), of(1, text(1))), (stop(2, 2), of(2, text(3)))
+    assert viewer.receive(bundle(*first), 0.0) == []
+    assert viewer.receive(bundle(*second), 0.0) == [second]
+    assert said(viewer) == [
+        {"type": "ask", "epoch": 0, "text": "one?"},
+        {"type": "ask", "epoch": 1, "text": "two?"},
+    ]
+
+
+def test_v7_a_turn_that_the_application_ends_is_shown_to_its_end() -> None:
+    viewer = greeted()
+    whole = (text(0), stop(1, 1), of(1, text(2)))
+    assert viewer.receive(bundle(*whole), 0.0) == [whole]
+    viewer.interrupt()
+    assert said(viewer)[-1] == {"type": "interrupt", "epoch": 1}
+    assert viewer.receive(bundle(of(1, text(3))), 0.0) == []
+
+
+def test_a_question_has_a_limit() -> None:
+    viewer = greeted()
+    with pytest.raises(UsageError, match="a question of 2001 characters; the limit is 2000"):
+        viewer.ask("x" * 2001)
+    assert (said(viewer), viewer.epoch) == ([], 0)

@@ -1,0 +1,50 @@
+"""What viewers may say, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from multimodal import wire
+from multimodal.errors import RemoteProtocolError
+
+MESSAGES: list[wire.ClientMessage] = [
+    wire.Hello(cursor=3, formats=("image/webp",), viewport=(800, 600)),
+    wire.Ready("kettle", False, "no decoder"),
+    wire.Painted(7, 16.7, 2, False),
+    wire.Ack(7, 8192),
+    wire.Pause(),
+    wire.Resume(),
+    wire.Interrupt(0),
+    wire.Ask(3, "Is it loud? 它吵吗？"),
+    wire.Ask(3, "x" * wire.ASK_LIMIT),
+    wire.Ping(1, 2.0),
+    wire.Pong(1, 2.0, 3.0),
+    wire.Bye("seen enough"),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_every_client_message_survives_the_wire(message: wire.ClientMessage) -> None:
+    assert wire.decode_client(wire.encode(message)) == message
+    assert wire.decode_client(wire.encode(message).encode()) == message
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '{"type":"interrupt"}',
+        '{"type":"interrupt","epoch":-1}',
+        '{"type":"interrupt","epoch":"0"}',
+        '{"type":"interrupt","epoch":null}',
+        '{"type":"interrupt","epoch":1.5}',
+        '{"type":"ask","epoch":0}',
+        '{"type":"ask","text":"Is it loud?"}',
+        '{"type":"ask","epoch":-1,"text":"Is it loud?"}',
+        '{"type":"ask","epoch":0,"text":7}',
+        '{"type":"ask","epoch":0,"text":"%s"}' % ("x" * (wire.ASK_LIMIT + 1)),
+        b'{"type":"ask","epoch":0,"text":"\xff"}',
+    ],
+)
+def test_a_malformed_turn_is_refused(data: str | bytes) -> None:
+    with pytest.raises(RemoteProtocolError, match="malformed client message"):
+        wire.decode_client(data)
