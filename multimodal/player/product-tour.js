@@ -254,8 +254,9 @@ class Road {
   #delete() {
     const hangUp = () => this.#pc?.close();
     if (!this.#resource) return hangUp();
-    // keepalive: it must leave although the page is going away
-    fetch(this.#resource, { method: 'DELETE', keepalive: true, headers: this.#headers() }).then(hangUp, hangUp);
+    // keepalive: it must leave although the page is going away. A reply that nobody reads is logged as aborted.
+    fetch(this.#resource, { method: 'DELETE', keepalive: true, headers: this.#headers() })
+      .then((reply) => reply.text()).then(hangUp, hangUp);
     setTimeout(hangUp, 1000);
     this.#resource = null;
   }

@@ -66,7 +66,8 @@ def test_each_paragraph_has_its_own_direction(playing: Opened) -> None:
     page = playing()
     directions = page.evaluate(
         """async () => {
-          for (const text of ['Hello.', '\\n\\n', '89', ' שלום', '.\\n\\n', '7', ' more', '.']) peer.bundle(peer.text(text));
+          const said = ['Hello.', '\\n\\n', '89', ' שלום', '.\\n\\n', '7', ' more', '.'];
+          peer.bundle(...said.map((text) => peer.text(text)));
           await until(() => root.querySelector('[data-tok="7"]'));
           return Array.from(root.querySelectorAll('[part=text] p'), (p) => getComputedStyle(p).direction);
         }"""

@@ -85,7 +85,8 @@ def test_the_product_is_found_by_the_event_the_description_or_the_key(page: Page
           const back = () => apply(peer.text('. '), peer.mark(), peer.reveal('kettle', {product: 'k'}));
           const named = await apply(peer.text('A '), lose('anything', 'failed', {product: 'l'}));
           await back();
-          const described = await apply(peer.event('asset', about), peer.text('B '), lose('lamp-2', 'failed', {product: ''}));
+          const lost = () => lose('lamp-2', 'failed', {product: ''});
+          const described = await apply(peer.event('asset', about), peer.text('B '), lost());
           const box = root.querySelector('.slot').getBoundingClientRect();
           const kettle = await back();
           const unpriced = await apply(peer.text('C '), lose('m', 'failed'));
@@ -119,7 +120,8 @@ def test_cues_of_one_mark_stand_side_by_side_also_without_a_picture(page: Page) 
     result = page.evaluate(
         """async () => {
           await peer.give('lamp', {product: 'l'});
-          const both = await apply(peer.text('Both. '), peer.mark(), peer.reveal('kettle', {product: 'k'}), lose('l', 'x'));
+          const kettle = () => peer.reveal('kettle', {product: 'k'});
+          const both = await apply(peer.text('Both. '), peer.mark(), kettle(), lose('l', 'x'));
           const came = await apply(peer.reveal('lamp', {product: 'l'}));
           const next = await apply(peer.text('On. '), peer.mark(), lose('m', 'x'));
           return {both, came, next};

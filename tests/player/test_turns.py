@@ -36,7 +36,8 @@ def test_a_stop_clears_the_stage_and_the_answer_begins_anew(playing: Opened) -> 
           const stop = peer.interrupt();
           peer.bundle(stop);
           await applied(stop);
-          const empty = [keys(), caption(), root.querySelectorAll('[part=thumb][aria-current]').length, spoken.textContent];
+          const current = root.querySelectorAll('[part=thumb][aria-current]').length;
+          const empty = [keys(), caption(), current, spoken.textContent];
           await peer.give('new');
           peer.bundle(peer.text('Yes. '), peer.mark(), peer.reveal('new'));
           await until(() => root.querySelector('[data-key=new]'));
@@ -81,7 +82,8 @@ def test_an_interruption_by_the_shop_is_told_whole(playing: Opened) -> None:
     page.evaluate(_TELL)
     result = page.evaluate(
         """async () => {
-          const tail = peer.text('tle. '), gone = peer.event('missed', {cue: 1, key: 'x', anchor: 9, reason: 'interrupted'});
+          const tail = peer.text('tle. ');
+          const gone = peer.event('missed', {cue: 1, key: 'x', anchor: 9, reason: 'interrupted'});
           const stop = peer.interrupt(), answer = peer.text('We close soon.');
           peer.bundle(tail, gone, stop, answer);
           await applied(answer);
@@ -149,7 +151,8 @@ def test_an_old_picture_that_is_decoded_late_does_not_come_back(playing: Opened,
         """async (kind) => {
           const picture = await peer.picture('late');
           const preview = kind === 'preview';
-          peer.bundle(peer.event('asset', picture.asset), peer.text('tle '), peer.mark(), peer.reveal('late', {preview}));
+          peer.bundle(peer.event('asset', picture.asset));
+          peer.bundle(peer.text('tle '), peer.mark(), peer.reveal('late', {preview}));
           await until(() => root.querySelector('[data-key=late]'));
           const swap = peer.event('swap', {cue: 0, key: 'late', ok: true, reason: ''});
           const stop = peer.interrupt();
