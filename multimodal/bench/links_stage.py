@@ -8,17 +8,19 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from multimodal.bench.tabs import open_tab
 from multimodal.browser import open_page
 from multimodal.demos.product_tour import build_routes
 from multimodal.demos.product_tour.tour import Settings, Tour, tour_app
 from multimodal.errors import SyncError
+from multimodal.events import Reveal
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
 from multimodal.serving.run import Recordings
@@ -29,9 +31,9 @@ from multimodal.sync.log import SyncLog
 from multimodal.sync.relay import behind
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser
+    from playwright.async_api import Browser, Page
 
-__all__ = ["ROUND_TRIP", "Played", "lost_end", "play_behind"]
+__all__ = ["ROUND_TRIP", "Hidden", "Played", "hide_behind", "lost_end", "play_behind"]
 
 ROUND_TRIP = 0.06
 """Seconds, of the road on which the last words are lost."""
@@ -76,6 +78,76 @@ async def play_behind(
             log = await player.log()
             relay = app.relays[0]
             return Played(log, relay.down.counters, relay.up.counters)
+
+
+class Hidden(msgspec.Struct, frozen=True):
+    """A tour whose tab was hidden for a while.
+
+    Args:
+        log: the tour as all vantage points saw it.
+        missing: events that had arrived by the return and were not on the page one frame later.
+        shown: what the first frame after the return showed: all words, without spaces, and the key of the picture.
+        expected: what it should have shown.
+    """
+
+    log: SyncLog
+    missing: int
+    shown: tuple[str, str]
+    expected: tuple[str, str]
+
+
+async def hide_behind(
+    browser: Browser, tour: Tour, profile: str | LinkProfile | Network, *, speed: float, after: float, hidden: float
+) -> Hidden:
+    """Play a tour to its end, its tab hidden from `after` seconds on, for `hidden` seconds.
+
+    Args:
+        browser: from `multimodal.browser.launch`.
+        tour: what is played.
+        profile: the network.
+        speed: how many times as fast as naturally.
+        after: seconds from the press of the button.
+        hidden: seconds; the tour must be longer than both together.
+
+    Raises:
+        SyncError: the player stopped with an error or did not come to the end, or the tab could not be hidden.
+    """
+    with tempfile.TemporaryDirectory(prefix="multimodal-") as folder:
+        recording = Path(folder) / "tour.jsonl"
+        app = behind(tour_app(tour, Settings(speed=speed), Recordings(recording).begin), profile)
+        async with _served(app) as url, open_tab(browser, url) as tab:
+            player = PlayerPage(cast("Page", tab), recording)
+            await tab.evaluate("customElements.whenDefined('product-tour').then(() => true)")
+            await tab.evaluate(_ON_RETURN)
+            await player.play()
+            await asyncio.sleep(after)
+            await tab.hide()
+            await asyncio.sleep(hidden)
+            if await tab.evaluate("document.visibilityState") != "hidden":
+                raise SyncError("the tab stayed visible behind another one; nothing was measured")
+            await tab.show()
+            back: dict[str, Any] = await tab.evaluate("window.back")
+            await player.until("ended", 30 + 0.5 * len(tour.plan.tokens) / speed)
+            log = await player.log()
+    texts = "".join(text.text for text in log.texts if text.seq <= back["painted"])
+    keys = [reveal.key for reveal in log.of(Reveal) if reveal.seq <= back["painted"]]
+    # The page lays words out with spaces of its own.
+    shown, expected = ("".join(text.split()) for text in (back["words"], texts))
+    missing = max(0, back["arrived"] - back["painted"])
+    return Hidden(log, missing, (shown, back["key"]), (expected, keys[-1] if keys else ""))
+
+
+_ON_RETURN = """window.back = new Promise((resolve) => document.addEventListener('visibilitychange', () => {
+    if (document.hidden) return;
+    const tour = document.querySelector('product-tour');
+    const last = (vantage) => tour.log.findLast((line) => line.vantage === vantage);
+    const arrived = last('arrived').event.seq;
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve({
+        arrived, painted: last('painted').seq,
+        words: [...tour.shadowRoot.querySelectorAll('[data-tok]')].map((word) => word.textContent).join(''),
+        key: [...tour.shadowRoot.querySelectorAll('[data-current]')].at(-1)?.dataset.key ?? '',
+    })));
+})), true"""
 
 
 async def lost_end(browser: Browser) -> float:
