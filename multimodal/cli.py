@@ -21,6 +21,7 @@ __all__ = ["main", "parser"]
 BENCHES = {
     "aligner": "cost per token of the aligner alone, from 1,000 to 100,000 tokens",
     "import-time": "what `import multimodal` costs and loads",
+    "links": "a real Chromium behind bad networks, with a hidden tab, and lost last words",
     "paint": "word/picture pairs on captured pixels, with planted faults in the same run",
     "player-size": "bytes of the browser's player, minified and compressed",
     "stream": "cost per token of a whole in-process stream",
