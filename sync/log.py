@@ -26,7 +26,7 @@ from functools import cached_property
 from itertools import accumulate
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -44,82 +44,15 @@ from multimodal.events import (
     Text,
 )
 from multimodal.sync.clocks import ClockSample, TimeBase
+from multimodal.sync.lines import ACK_MS, Arrived, Painted, Planned, Ready, Receipt, decode_line, record_line
 from multimodal.values import Cue
-from multimodal.wire import decode_event, encode_event
 
 __all__ = ["ACK_MS", "Arrived", "Painted", "Ready", "Receipt", "SyncLog", "record_line"]
 
-ACK_MS = 50.0
-"""A viewer acknowledges what came at the latest after this long: so coarse are arrivals that its acks tell of."""
-
 E = TypeVar("E")
 K = TypeVar("K")
-
-
-class Arrived(msgspec.Struct, frozen=True, tag_field="vantage", tag="arrived", omit_defaults=True):
-    """The event `seq` reached the viewer at `t_ms` on the viewer's clock, in milliseconds.
-
-    `clock` = ``server``: told by the viewer's acknowledgement, and `t_ms` is when that came, in `pts_ms`.
-    """
-
-    t_ms: float
-    seq: int
-    clock: Literal["viewer", "server"] = "viewer"
-
-
-class Painted(msgspec.Struct, frozen=True, tag_field="vantage", tag="painted"):
-    """An animation frame, `frame` by number and `t_ms` by the viewer's clock, applied everything up to `seq`.
-
-    `visible` = False: the page was hidden; such a frame proves nothing.
-    """
-
-    t_ms: float
-    frame: int
-    seq: int
-    visible: bool = True
-
-
-class Ready(msgspec.Struct, frozen=True, tag_field="vantage", tag="ready"):
-    """The viewer said at `t_ms`, in `pts_ms`, that a picture can be painted at once, or (`ok` = False) why not."""
-
-    t_ms: float
-    key: str
-    ok: bool = True
-    reason: str = ""
-
-
-Receipt = Arrived | Painted | Ready | ClockSample
-"""Lines that tell of the viewer."""
-
-
-class _Emitted(msgspec.Struct, tag_field="vantage", tag="emitted"):
-    event: msgspec.Raw
-
-
-class _Planned(Cue, frozen=True, tag_field="vantage", tag="planned", kw_only=True):
-    cue: int
-
-
-class _Peek(msgspec.Struct):
-    vantage: str
-
-
-class _Seq(msgspec.Struct):
-    seq: int = -1
-
-
-_line_decoder: msgspec.json.Decoder[_Emitted | _Planned | Receipt] = msgspec.json.Decoder(_Emitted | _Planned | Receipt)
-_peek_decoder = msgspec.json.Decoder(_Peek)
 _WORD = re.compile(r"\s*(?:[⺀-\uffef]|[^\s⺀-\uffef]+)")
 """A word with the space before it; in scripts without spaces, a character."""
-_VANTAGES = frozenset({"planned", "emitted", "arrived", "painted", "ready", "clock"})
-
-
-def record_line(item: AnyEvent | Receipt) -> bytes:
-    """One line of a recording, with its newline: what a recorder appends as things happen."""
-    if isinstance(item, Receipt):
-        return msgspec.json.encode(item) + b"\n"
-    return b'{"vantage":"emitted","event":' + encode_event(item) + b"}\n"
 
 
 class SyncLog(msgspec.Struct, frozen=True, dict=True):
@@ -173,7 +106,7 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
             if not line.strip():
                 continue
             try:
-                item = _decode(line)
+                item = decode_line(line)
             except (msgspec.DecodeError, RemoteProtocolError, UsageError, UnicodeDecodeError) as error:
                 # Every whole line ends in a newline, so only the piece after the last one may be cut short.
                 if number == len(lines):
@@ -182,7 +115,7 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
                 raise UsageError(f"{path}, line {number}: not a line of a recording: {error}") from error
             if isinstance(item, Receipt):
                 receipts.append(item)
-            elif isinstance(item, _Planned):
+            elif isinstance(item, Planned):
                 plan[item.cue] = Cue(item.anchor, item.key, item.late, item.max_hold, item.product)
             elif isinstance(item, int):
                 skipped.append(item)
@@ -206,7 +139,7 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
         """The recording as lines: the plan, then each vantage in turn."""
         for number, cue in (self.plan or {}).items():
             fields = {name: getattr(cue, name) for name in cue.__struct_fields__}
-            yield msgspec.json.encode(_Planned(cue=number, **fields)) + b"\n"
+            yield msgspec.json.encode(Planned(cue=number, **fields)) + b"\n"
         for item in (*self.events, *self.arrived, *self.painted, *self.ready, *self.pings):
             yield record_line(item)
         for seq in self.skipped:
@@ -364,20 +297,6 @@ class SyncLog(msgspec.Struct, frozen=True, dict=True):
         """The frame that applied an event: the first whose receipt reaches its `seq`; None = none does."""
         place = bisect_left(self._reached, seq)
         return self.painted[place] if place < len(self.painted) else None
-
-
-def _decode(line: bytes) -> AnyEvent | _Planned | Receipt | int | None:
-    """One line; an int = the `seq` of an event of an unknown kind, None = a vantage that is not known."""
-    try:
-        item = _line_decoder.decode(line)
-    except msgspec.ValidationError:
-        if _peek_decoder.decode(line).vantage not in _VANTAGES:
-            return None
-        raise
-    if not isinstance(item, _Emitted):
-        return item
-    event = decode_event(bytes(item.event))
-    return event if event is not None else msgspec.json.decode(item.event, type=_Seq).seq
 
 
 def _grouped(pairs: Iterator[tuple[K, E]]) -> dict[K, tuple[E, ...]]:
