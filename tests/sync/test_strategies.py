@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from multimodal.events import CueMissed, Interrupted, Reveal, Swap
+from multimodal.events import CueMissed, Interrupted, ProductBrief, Reveal, Swap
 from multimodal.sync import strategies
 from multimodal.sync.golden import normalized
 from multimodal.sync.kit import (
@@ -28,8 +29,9 @@ from multimodal.sync.kit import (
     assert_same_text_as_batch,
 )
 from multimodal.sync.log import SyncLog
-from multimodal.sync.strategies import Fate, Tour, cues, paces, pictures, token_streams, tours
+from multimodal.sync.strategies import Fate, Tour, cues, named_tours, paces, pictures, token_streams, tours
 from multimodal.sync.virtual import VirtualClock
+from multimodal.sync.words import Names
 
 MORE = int(os.environ.get("MULTIMODAL_TOURS", "0"))
 HOW_MANY = settings(
@@ -98,6 +100,25 @@ def test_every_rule_holds_on_any_tour_and_it_repeats_to_the_byte() -> None:
 
     each()
     assert set(reached) == set(REACHED), "the strategies no longer reach all that the rules speak of"
+
+
+@settings(HOW_MANY, max_examples=MORE or 300)
+@given(named_tours())
+def test_every_rule_holds_where_the_narration_says_what_to_show(tour: Tour) -> None:
+    log = play(tour)
+    assert_every_cue_settled(log, text=tour.seen_text)
+    assert_right_product(log, words=False)
+    assert_no_spoiler(log)
+    assert_holds_kept(log, max_hold=tour.settings["max_hold"], hold_tolerance_ms=LOOSE_MS)
+    if log.of(Reveal):
+        assert_in_sync(log, "strict", max_hold=tour.settings["max_hold"], hold_tolerance_ms=LOOSE_MS)
+    shown = {event.key for events in log.outcomes.values() for event in events}
+    briefs = [ProductBrief(product.id, product.title, product.aliases) for product in tour.products]
+    named = {product for mention in Names(briefs).find(log.text).items for product in mention.ids}
+    asked = set(re.findall(r"\[\[show:([A-D])", tour.text))
+    assert shown == named | asked, "every product that is named or marked has an outcome, and no other"
+    again = play(tour)
+    assert b"".join(normalized(again, times=True).lines()) == b"".join(normalized(log, times=True).lines())
 
 
 # ---- what the strategies draw ----------------------------------------------------------------------------------------
