@@ -26,6 +26,7 @@ from multimodal.sync.meaning import Embed, Meaning
 from multimodal.sync.rehearsal import SlowPictureAligner
 from multimodal.sync.scanner import Repeat, Report
 from multimodal.sync.sources import Sources
+from multimodal.tape import Tape
 from multimodal.turn import Turn
 from multimodal.values import Cue, EncodedImage, LatePolicy, Product, check_seconds
 from multimodal.wire import Bye, ClientMessage, Hello, Painted, Ready
@@ -69,6 +70,7 @@ class MultiModalStream:
             many tokens later.
         preroll: seconds that the first token waits at most for the pictures of the first two marks.
         swap_wait: seconds that the end waits at most for pictures still behind their previews (R4b).
+        chapters: boundaries of the narration to which `skip` goes, such as a tour plan's `starts`.
         on_ask: called with a viewer's question and what it had seen (`Heard`) when it asked; gives the answer's text
             pipe, or (text pipe, cues with anchors counted from the answer's beginning); may be async.
         slow_images: rehearse slow pictures: each is ready only this many seconds after its first mark; 0 = off.
@@ -95,6 +97,7 @@ class MultiModalStream:
         lead: int = 0,
         preroll: float = 1.0,
         swap_wait: float = 1.0,
+        chapters: Sequence[int] = (),
         slow_images: float = 0.0,
         on_ask: OnAsk | None = None,
     ) -> None:
@@ -134,7 +137,7 @@ class MultiModalStream:
         self._listeners: list[Callable[[DriftSample], object]] = []
         self._closed = self._speaking = self._reading = False
         self._preroll, self._preroll_until = preroll, 0.0
-        self._on_ask = on_ask
+        self._on_ask, self._chapters, self._first_turn = on_ask, tuple(chapters), True
         self._journal = Journal()
         self._painted: int | None = None
         self._epoch = self.refused_stops = 0
@@ -156,7 +159,8 @@ class MultiModalStream:
         if len(may_come) > ASKED_AHEAD:
             may_come = ()
         self._tasks = [self._group.create_task(job) for job in self._desk.jobs(may_come)]
-        self._tell(self._text)
+        self._inbox.turn.tape = Tape(self._text)
+        self._tell(self._inbox.turn)
         return self
 
     async def __aexit__(
@@ -233,17 +237,79 @@ class MultiModalStream:
         Raises:
             UsageError: the stream is not running.
         """
-        if self._group is None or self._closed or self._aligner.ended:
-            raise UsageError("interrupt: the stream is not running")
-        if epoch is not None and epoch != self._epoch:
-            self.refused_stops += 1
+        if self._late_stop("interrupt", epoch):
             return None
         if self._telling is not None:
             self._telling.cancel()
             self._telling = None
-        heard = self._journal.heard(self._epoch, self._painted)
+        heard = self._stop()
         self._reports += self._inbox.turn.reports
         self._inbox.turn = self._turn(())
+        return heard
+
+    def rewind(self, boundary: int, epoch: int | None = None) -> Heard | None:
+        """Tell the turn again from one of its boundaries, as `sync` events name them; the epoch rises (R9).
+
+        Explicit cues from there on are declared anew; mentions are read anew. What is told again keeps its pace.
+
+        Args:
+            boundary: of the stream; of this turn, wherever in it.
+            epoch: as for `interrupt`.
+
+        Raises:
+            UsageError: the stream is not running, or the boundary is of an earlier turn, or too old.
+        """
+        if self._late_stop("rewind", epoch):
+            return None
+        return self._move(self._inbox.turn.place(boundary))
+
+    def skip(self, epoch: int | None = None) -> Heard | None:
+        """Go on with the next chapter (`chapters`, such as a tour's `starts`); the epoch rises (R9).
+
+        A text pipe that has `skip_to` goes there at once; another is pulled at its own pace until it is there.
+
+        Args:
+            epoch: as for `interrupt`.
+
+        Raises:
+            UsageError: the stream is not running, or no chapter lies ahead.
+        """
+        if self._late_stop("skip", epoch):
+            return None
+        here = self._inbox.turn.place(self._aligner.snapshot().tokens_out)
+        ahead = [chapter for chapter in self._chapters if chapter > here] if self._first_turn else []
+        if not ahead:
+            raise UsageError(f"skip: no chapter lies ahead of token {here}; chapters={list(self._chapters)}")
+        return self._move(min(ahead))
+
+    def _late_stop(self, what: str, epoch: int | None) -> bool:
+        if self._group is None or self._closed or self._aligner.ended:
+            raise UsageError(f"{what}: the stream is not running")
+        refused = epoch is not None and epoch != self._epoch
+        self.refused_stops += refused
+        return refused
+
+    def _move(self, token: int) -> Heard:
+        turn = self._inbox.turn
+        if turn.tape is None:
+            raise UsageError("there is nothing to tell again: this turn has not begun")
+        turn.tape.seek(token)
+        heard = self._stop()
+        over = turn.done
+        turn.again(token, self._sources.scanner() if self._sources.active else None)
+
+        def begin(now: float) -> None:
+            for cue in turn.moved(self._aligner.snapshot().tokens_out):
+                self._declare(cue)
+
+        self._inbox.put_first(begin)
+        if over:
+            self._tell(turn)
+        return heard
+
+    def _stop(self) -> Heard:
+        """The old epoch ends at the next instant; gives what was heard of it."""
+        heard = self._journal.heard(self._epoch, self._painted)
         self._epoch += 1
         self._desk.forget_cues()
         # Cues that were declared but not fed yet belong to the epoch that ends.
@@ -273,10 +339,12 @@ class MultiModalStream:
             self.interrupt()
 
         turn = self._inbox.turn = self._turn(given)
-        self._tell(text_pipe)
+        turn.tape = Tape(text_pipe)
+        self._first_turn = False
+        self._tell(turn)
 
         def begin(now: float) -> None:
-            turn.base = self._aligner.snapshot().tokens_out
+            turn.begin(self._aligner.snapshot().tokens_out)
             if turn is self._inbox.turn:
                 for cue in given:
                     self._declare(cue.at(turn.base + cue.anchor))
@@ -446,10 +514,11 @@ class MultiModalStream:
         while others:
             others.popleft()(now)
 
-    def _tell(self, text_pipe: TextPipe) -> None:
+    def _tell(self, turn: Turn) -> None:
         assert self._group is not None
+        assert turn.tape is not None
         self._tasks = [task for task in self._tasks if not task.done()]
-        self._telling = self._group.create_task(pump_text(text_pipe, self._inbox, self._inbox.turn))
+        self._telling = self._group.create_task(pump_text(turn.tape, self._inbox, turn))
         self._tasks.append(self._telling)
 
     async def _answer(self, on_ask: OnAsk, text: str, heard: Heard, epoch: int) -> None:
@@ -474,7 +543,7 @@ class MultiModalStream:
         if scanner is not None:
             for cue in explicit:
                 scanner.explicit(cue)
-        return Turn(self._found, every=every, scanner=scanner)
+        return Turn(self._found, every=every, scanner=scanner, script=explicit)
 
     def _found(self, cue: Cue, now: float) -> None:
         """A cue that the narration itself brings: fed at this very instant, before the token that reaches it."""
@@ -484,8 +553,10 @@ class MultiModalStream:
     def _declare_own(self, cue: Cue) -> None:
         """A cue from outside while the stream runs: its product needs none at its mention (S3)."""
         turn = self._inbox.turn
-        if turn.scanner is not None and cue.anchor >= turn.base:
-            turn.scanner.explicit(cue.at(cue.anchor - turn.base))
+        if cue.anchor >= turn.base:
+            turn.script.append(cue.at(turn.place(cue.anchor)))
+            if turn.scanner is not None:
+                turn.scanner.explicit(cue.at(cue.anchor - turn.base))
         self._declare(cue)
 
     def _declare(self, cue: Cue) -> None:

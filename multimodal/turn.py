@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from multimodal.errors import UsageError
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
 from multimodal.sync.scanner import Report, Scanned, Scanner
+from multimodal.tape import Tape
 from multimodal.values import Cue, Token
 
 __all__ = ["Turn"]
@@ -20,7 +22,7 @@ class Turn:
         declare: feeds a cue that the turn itself brings, with its anchor on the stream's boundaries.
         every: pictures at every interval; only a stream's first turn has them.
         scanner: reads the tokens for cues; None = they pass as they are.
-        base: the stream's boundary at which the turn begins.
+        script: its explicit cues, with anchors counted from the turn's beginning.
     """
 
     def __init__(
@@ -29,17 +31,56 @@ class Turn:
         *,
         every: EveryInterval | None = None,
         scanner: Scanner | None = None,
-        base: int = 0,
+        script: Sequence[Cue] = (),
     ) -> None:
         self.tokens: deque[Token] = deque()
         self.done = False
         self.error = ""
-        self.every, self.scanner, self.base = every, scanner, base
+        self.every, self.scanner, self.script = every, scanner, list(script)
+        self.tape: Tape | None = None
+        # Where it was told from: (the stream's boundary, the token of the turn), once more after each move.
+        self._told: list[tuple[int, int]] = [(0, 0)]
         self.reports: list[Report] = []
         self.fed = 0
         self.began = False
+        self._next = 0
         self._declare = declare
         self._ended = False
+
+    @property
+    def base(self) -> int:
+        """The stream's boundary from which the tokens now being told count."""
+        return self._told[-1][0]
+
+    def begin(self, base: int) -> None:
+        """Nothing was told yet: the turn begins at this boundary of the stream."""
+        self._told = [(base, 0)]
+
+    def place(self, boundary: int) -> int:
+        """The token of the turn that stands, or stood last, at a boundary of the stream.
+
+        Raises:
+            UsageError: the boundary belongs to an earlier turn.
+        """
+        for base, token in reversed(self._told):
+            if boundary >= base:
+                return token + boundary - base
+        raise UsageError(f"boundary {boundary} belongs to an earlier turn; this one began at {self._told[0][0]}")
+
+    def again(self, token: int, scanner: Scanner | None) -> None:
+        """Forget what waits; the tape goes on from `token`. Its pictures at every interval become explicit cues."""
+        if self.every is not None:
+            self.script += self.every.cues()
+            self.every = None
+        self.tokens.clear()
+        self.scanner, self.fed, self.began = scanner, 0, False
+        self.done = self._ended = False
+        self._next = token
+
+    def moved(self, base: int) -> list[Cue]:
+        """It is told again from `base` of the stream: the explicit cues from there on, on the stream's boundaries."""
+        self._told.append((base, self._next))
+        return [cue.at(base + cue.anchor - self._next) for cue in self.script if cue.anchor >= self._next]
 
     @property
     def waiting(self) -> bool:

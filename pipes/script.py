@@ -14,6 +14,7 @@ from pathlib import Path
 import regex
 
 from multimodal.errors import PipeError, UsageError
+from multimodal.pipes.base import played_already
 from multimodal.values import Asset, EncodedImage, ImageFailure, Product, Token
 
 __all__ = ["PlannedScriptImagePipe", "ScriptImagePipe", "ScriptTextPipe", "split_tokens"]
@@ -110,6 +111,8 @@ class ScriptTextPipe:
         self._started = self._ended = self._pulling = False
 
     def __aiter__(self) -> ScriptTextPipe:
+        if self._ended:
+            raise played_already(self)
         return self
 
     async def __anext__(self) -> Token:
@@ -129,7 +132,18 @@ class ScriptTextPipe:
         if fails:
             self._ended = True
             raise self._failure()
-        return self._take()
+        token = self._take()
+        # Its reader may know this end and never pull again (T6).
+        self._ended = token.last
+        return token
+
+    def skip_to(self, index: int) -> list[str]:
+        """Go on with token `index`, at once; gives the tokens passed over. It never goes back."""
+        index = max(self._index, min(index, len(self.tokens)))
+        passed = self.tokens[self._index : index]
+        if passed:
+            self._index, self._due = index, 0.0
+        return passed
 
     async def aclose(self) -> None:
         """End the pipe: the next pull, and one that waits, end the iteration. Twice is once."""
@@ -205,6 +219,8 @@ class ScriptImagePipe:
         self._changed = asyncio.Event()
 
     def __aiter__(self) -> ScriptImagePipe:
+        if self._closed:
+            raise played_already(self)
         return self
 
     async def __anext__(self) -> ScriptedPicture:
@@ -217,6 +233,7 @@ class ScriptImagePipe:
                 what = self._fail_after[1]
                 raise what if isinstance(what, Exception) else PipeError(what)
             if not self._due and self._complete():
+                self._closed = True
                 break
             key = min(self._due, key=self._due.__getitem__, default=None)
             due = math.inf if key is None else self._due[key]

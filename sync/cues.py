@@ -41,6 +41,10 @@ class EveryInterval:
             self._declared += 1
         return cues
 
+    def cues(self) -> list[Cue]:
+        """All that are known, declared or not."""
+        return [Cue(place * self._interval, key) for place, key in enumerate(self.keys)]
+
     def anchor(self, key: str) -> int | None:
         """Where a picture will stand; None for one that is not known."""
         return self.keys.index(key) * self._interval if key in self.keys else None
@@ -65,10 +69,11 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class TourPlan(msgspec.Struct, frozen=True):
-    """A tour ready to stream: its tokens, and its cues by anchor."""
+    """A tour ready to stream: its tokens, its cues by anchor, and the boundary at which each segment begins."""
 
     tokens: tuple[str, ...]
     cues: tuple[Cue, ...]
+    starts: tuple[int, ...] = ()
 
 
 def plan_tour(segments: Sequence[Segment], products: Iterable[Product], split: Callable[[str], list[str]]) -> TourPlan:
@@ -88,9 +93,11 @@ def plan_tour(segments: Sequence[Segment], products: Iterable[Product], split: C
     catalogue = {product.id: product for product in products}
     tokens: list[str] = []
     cues: list[Cue] = []
+    starts: list[int] = []
     for number, segment in enumerate(segments):
         text = segment.text if number == len(segments) - 1 else segment.text.rstrip() + "\n\n"
         start = len(tokens)
+        starts.append(start)
         tokens.extend(split(text))
         ends = _ends(tokens[start:])
         if segment.sku is not None:
@@ -113,7 +120,7 @@ def plan_tour(segments: Sequence[Segment], products: Iterable[Product], split: C
                 )
             cues.append(Cue(start + _boundary(ends, end), key, product=segment.sku or ""))
     cues.sort(key=lambda cue: cue.anchor)
-    return TourPlan(tuple(tokens), tuple(cues))
+    return TourPlan(tuple(tokens), tuple(cues), tuple(starts))
 
 
 def mention_end(text: str, names: Iterable[str]) -> int | None:

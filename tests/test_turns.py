@@ -15,7 +15,8 @@ from multimodal.pipes.base import TextPipe
 from multimodal.pipes.script import PlannedScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
 from multimodal.sync.journal import Heard, Journal
-from multimodal.values import Cue, EncodedImage
+from multimodal.tape import Tape
+from multimodal.values import Cue, EncodedImage, Token
 from multimodal.wire import Hello, Painted, Ready
 from tests.support import virtual
 
@@ -231,6 +232,118 @@ def test_a_hundred_interruptions_at_random_moments() -> None:
             assert key in ("b", "c")
             assert 0 <= mark - anchor <= 2
     assert words(log, 100) == "q99.0 q99.1 q99.2 q99.3 "
+
+
+def test_a_viewer_goes_back_to_a_mark_and_hears_it_again_at_its_pace() -> None:
+    async def main() -> list[AnyEvent]:
+        log: list[AnyEvent] = []
+        text = ScriptTextPipe([f"w{i} " for i in range(12)], gap=0.1)
+        async with MultiModalStream(text, images(), cues=[Cue(1, "a"), Cue(4, "b"), Cue(10, "c")]) as stream:
+            async for event in stream:
+                log.append(event)
+                if isinstance(event, Text) and event.token_index == 7 and event.epoch == 0:
+                    heard = stream.rewind(3)
+                    assert heard is not None
+                    assert heard.tokens == 8
+        return log
+
+    log = virtual(main())
+    assert words(log, 0) == "".join(f"w{i} " for i in range(8))
+    assert words(log, 1) == "".join(f"w{i} " for i in range(3, 12))
+    assert reveals(log, 0) == [("a", 1, 3), ("b", 4, 6)]
+    assert reveals(log, 1) == [("b", 9, 11), ("c", 15, 17)], "on the stream's own boundaries, five tokens later"
+    assert [(e.key, e.reason) for e in log if isinstance(e, CueMissed)] == [("c", "interrupted")]
+    again = [e.pts_ms for e in log if isinstance(e, Text) and e.epoch == 1]
+    # The pipe had its next token ready by the time that the tape was through.
+    assert [round(after - before) for before, after in pairwise(again)] == [100] * 5 + [0, 100, 100]
+
+
+def test_going_back_twice_and_after_the_text_was_pulled_to_its_end() -> None:
+    async def main() -> list[AnyEvent]:
+        log: list[AnyEvent] = []
+        moves = 0
+        text = ScriptTextPipe([f"w{i} " for i in range(6)], gap=0.1)
+        async with MultiModalStream(text, images(), cues=[Cue(5, "a", "hold", 9.0)], preroll=0) as stream:
+            async for event in stream:
+                log.append(event)
+                if isinstance(event, Text) and event.text == "w4 " and moves < 3:
+                    moves += 1
+                    await asyncio.sleep(1.0)
+                    stream.rewind(event.token_index - 1)
+        return log
+
+    log = virtual(main())
+    assert [words(log, epoch) for epoch in range(1, 4)] == ["w3 w4 ", "w3 w4 ", "w3 w4 w5 "]
+
+
+def test_pictures_at_every_interval_come_again_too() -> None:
+    async def main() -> list[AnyEvent]:
+        log: list[AnyEvent] = []
+        async with MultiModalStream(ScriptTextPipe([f"w{i} " for i in range(9)]), images()) as stream:
+            async for event in stream:
+                log.append(event)
+                if isinstance(event, Text) and event.token_index == 4 and event.epoch == 0:
+                    stream.rewind(0)
+        return log
+
+    log = virtual(main())
+    assert reveals(log, 1) == [("a", 5, 5), ("b", 8, 8), ("c", 11, 11)]
+
+
+@pytest.mark.parametrize("can_skip", [True, False])
+def test_a_viewer_skips_to_the_next_product(can_skip: bool) -> None:
+    async def plain(pipe: ScriptTextPipe) -> AsyncIterator[str]:
+        async for token in pipe:
+            yield token.text
+
+    async def main() -> list[AnyEvent]:
+        log: list[AnyEvent] = []
+        script = ScriptTextPipe([f"w{i} " for i in range(30)], gap=0.1)
+        text: TextPipe = script if can_skip else plain(script)
+        cues = [Cue(1, "a"), Cue(11, "b"), Cue(21, "c")]
+        async with MultiModalStream(text, images(), cues=cues, chapters=[0, 10, 20]) as stream:
+            async for event in stream:
+                log.append(event)
+                if isinstance(event, Text) and event.text == "w4 ":
+                    assert stream.skip(epoch=0) is not None
+                    assert stream.skip(epoch=0) is None
+                if isinstance(event, Text) and event.text == "w22 ":
+                    with pytest.raises(UsageError, match="no chapter lies ahead of token 23"):
+                        stream.skip()
+        return log
+
+    log = virtual(main())
+    assert words(log, 1) == "".join(f"w{i} " for i in range(10, 30))
+    assert reveals(log, 1) == [("b", 6, 8), ("c", 16, 17)]
+    first = next(e.pts_ms for e in log if isinstance(e, Text) and e.epoch == 1)
+    assert (first < 600) == can_skip, "a pipe that cannot skip is pulled at its own pace"
+
+
+def test_there_is_no_way_back_into_an_earlier_turn() -> None:
+    async def main() -> None:
+        async with MultiModalStream(ScriptTextPipe(LONG), images()) as stream:
+            async for event in stream:
+                if isinstance(event, Text) and event.token_index == 4 and event.epoch == 0:
+                    stream.say(ScriptTextPipe("a second turn that is told"))
+                if isinstance(event, Text) and event.epoch == 1 and event.token_index == 7:
+                    with pytest.raises(UsageError, match="earlier turn; this one began at 5"):
+                        stream.rewind(3)
+
+    virtual(main())
+
+
+def test_a_tape_forgets_its_oldest() -> None:
+    async def main() -> None:
+        tape = Tape(ScriptTextPipe(LONG, gap=0), limit=10)
+        for _ in range(20):
+            await anext(tape)
+        with pytest.raises(UsageError, match="the tape begins at 10"):
+            tape.seek(9)
+        tape.seek(10)
+        assert await anext(tape) == Token("w10 ")
+        assert tape.position == 11
+
+    virtual(main())
 
 
 def test_misuse_is_refused() -> None:
