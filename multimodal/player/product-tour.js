@@ -8,7 +8,7 @@
  *
  * Attributes: src (WHEP-style URL), token (Bearer), theme (light | dark; default: the reader's), autoplay.
  * Light DOM: slot "poster" (stands on the stage until the first picture), default slot (stands where the words will).
- * Parts: tour, stage, slot, picture, caption, title, price, side, text, word, controls, button (start, play, restart),
+ * Parts: tour, stage, slot, picture, missing (the words in its place), caption, title, price, side, text, word, controls, button (start, play, restart),
  * message, strip, thumb.
  * Custom properties, colours: --tour-bg, -fg, -muted, -line, -accent, -on-accent, -stage; type: --tour-font, -text-font,
  * -display; sizes: --tour-radius, -ratio and -stage-max (the stage's shape and largest height), -text-height.
@@ -262,7 +262,7 @@ class Road {
   }
 }
 
-/** What is known of one picture; `slot` is its place on the stage, `want` that the slot waits for the picture, `lost` that it stays empty. */
+/** What is known of one picture; `slot` is its place on the stage, `want` that the slot waits for the picture, `lost` that only words stand there. */
 class Picture {
   alt = ''; product = ''; width_px = 0; height_px = 0; placeholder = ''; variants = [];
   /** @type {HTMLImageElement | null} */ image = null;
@@ -306,7 +306,7 @@ class Picture {
     if (image === this.image && this.copy) this.thumb?.replaceChildren(this.copy);
     image.toggleAttribute('data-current', true);
     this.slot.style.setProperty('--r', `${this.width_px / this.height_px || 1}`);
-    this.slot.replaceChildren(image);
+    this.slot.replaceChildren(this.lost ? h('p', { part: 'missing' }, this.alt) : image); // no browser's broken-picture sign
   }
 
   /** @param {HTMLImageElement} image */
@@ -342,6 +342,7 @@ border-radius:var(--tour-radius,14px);background:var(--tour-stage,light-dark(#ef
 .slot img{display:block;width:100%;height:100%;object-fit:cover;color:var(--_muted)}
 .slot img:not([src]){padding:12%}
 .slot img[data-preview][src]{filter:blur(1em);transform:scale(1.2)}
+.slot p{display:grid;place-content:center;height:100%;margin:0;padding:12%;text-align:center;color:var(--_muted)}
 .caption{display:flex;gap:1em;height:2.5em;line-height:1.3}
 .caption div{flex:1;min-width:0;display:flex;gap:1em;justify-content:space-between;align-items:baseline}
 .title{font:500 1.375em/1.3 var(--tour-display,inherit);color:inherit;text-decoration:none;

@@ -210,6 +210,40 @@ def test_it_plays_stands_still_and_shows_its_own_measurements(visit: Any, width:
     }
 
 
+def test_the_list_follows_the_words_also_where_no_picture_comes(visit: Any) -> None:
+    page = visit()
+    page.evaluate(_TOUR)
+    marks = page.evaluate(
+        """async () => {
+          const current = () => document.querySelector('.range [aria-current]')?.dataset.product ?? '', marks = [];
+          const vase = peer.event('missed', {cue: 1, key: 'v', anchor: peer.tok, reason: 'not_found', product: 'vase'});
+          for (const [event, expected] of [[vase, 'vase'], [peer.interrupt(), '']]) {
+            peer.bundle(event);
+            await until(() => current() === expected);
+            marks.push(current());
+          }
+          return marks;
+        }"""
+    )
+    assert marks == ["vase", ""]
+
+
+def test_the_poster_stands_until_the_first_picture(visit: Any) -> None:
+    page = visit(viewport={"width": 1440, "height": 900})
+    poster = page.locator("product-tour > img")
+    page.evaluate("tour.play()")
+    assert poster.is_visible()
+    page.evaluate(_TOUR)
+    assert not poster.is_visible()
+
+
+def test_a_page_from_right_to_left_does_not_scroll_sideways(visit: Any) -> None:
+    page = visit(viewport={"width": 390, "height": 844})
+    page.evaluate("document.documentElement.dir = 'rtl'")
+    page.evaluate(_TOUR)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+
+
 def test_dark_and_light_have_readable_words(visit: Any) -> None:
     for scheme in ("light", "dark"):
         page = visit(color_scheme=scheme)
