@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
+from multimodal.conversation import Conversation, OnAsk, check_cues, check_pipe
 from multimodal.errors import UsageError
 from multimodal.events import AnyEvent, ProductBrief
 from multimodal.pictures import PictureDesk
 from multimodal.pipes.base import HasKeys, HasProducts, ImagePipe, TextPipe
 from multimodal.pipes.interleaved import CueFeed
-from multimodal.pumps import Inbox, close_pipe, pump_text
+from multimodal.pumps import close_pipe
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
-from multimodal.sync.journal import Heard, Journal
+from multimodal.sync.journal import Heard
 from multimodal.sync.live import DriftSample, LiveDrift
 from multimodal.sync.matcher import ProductNames
 from multimodal.sync.meaning import Embed, Meaning
 from multimodal.sync.rehearsal import SlowPictureAligner
 from multimodal.sync.scanner import Repeat, Report
 from multimodal.sync.sources import Sources
-from multimodal.tape import Tape
-from multimodal.turn import Turn
 from multimodal.values import Cue, EncodedImage, LatePolicy, Product, check_seconds
 from multimodal.wire import Bye, ClientMessage, Hello, Painted, Ready
 
 __all__ = ["MultiModalStream"]
 
 log = logging.getLogger(__name__)
-
-Answer = TextPipe | tuple[TextPipe, Sequence[Cue]]
-OnAsk = Callable[[str, Heard], Answer | Awaitable[Answer]]
-"""Answers a question: see `MultiModalStream`."""
 
 ASKED_AHEAD = 16
 """Products up to which the pictures of all are asked for before the first is named; of more, each when it is named."""
@@ -101,11 +95,11 @@ class MultiModalStream:
         slow_images: float = 0.0,
         on_ask: OnAsk | None = None,
     ) -> None:
-        _check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
-        _check_pipe("image_pipe", image_pipe, "EncodedImage; for a folder use FolderImagePipe(...)")
+        check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
+        check_pipe("image_pipe", image_pipe, "EncodedImage; for a folder use FolderImagePipe(...)")
         check_seconds("preroll", preroll)
         check_seconds("slow_images", slow_images)
-        given = _check_cues(cues)
+        given = [] if cues is None or isinstance(cues, CueFeed) else check_cues(cues)
         products = _products(image_pipe)
         self._sources = Sources(products, mentions=mentions, markers=markers, embed=embed, repeat=repeat, lead=lead)
         self.sid = uuid.uuid4().hex[:12]
@@ -128,22 +122,15 @@ class MultiModalStream:
         every = None
         if cues is None and not self._sources.active:
             every = EveryInterval(sync_interval, image_pipe.keys() if isinstance(image_pipe, HasKeys) else ())
-        self._inbox = Inbox(self._turn(given, every=every))
-        self._inbox.cues.extend(given)
+        self._talk = Conversation(self._aligner, self._sources, given, every=every, chapters=chapters, on_ask=on_ask)
+        self._inbox = self._talk.inbox
         self._desk = PictureDesk(image_pipe, self._inbox, self._aligner, given)
         self._cue_feed = cues if isinstance(cues, CueFeed) else None
-        self._reports: list[Report] = []
         self._live: LiveDrift | None = None
         self._listeners: list[Callable[[DriftSample], object]] = []
         self._closed = self._speaking = self._reading = False
         self._preroll, self._preroll_until = preroll, 0.0
-        self._on_ask, self._chapters, self._first_turn = on_ask, tuple(chapters), True
-        self._journal = Journal()
-        self._painted: int | None = None
-        self._epoch = self.refused_stops = 0
         self._group: asyncio.TaskGroup | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        self._telling: asyncio.Task[None] | None = None
         self._bundle: deque[AnyEvent] = deque()
 
     # ---- what an application calls -----------------------------------------------------------------------------
@@ -154,13 +141,12 @@ class MultiModalStream:
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
         if self._cue_feed is not None:
-            self._cue_feed.connect(self._declare_own)
+            self._cue_feed.connect(self._talk.declare_own)
         may_come = self._sources.pictures if self._sources.active else ()
         if len(may_come) > ASKED_AHEAD:
             may_come = ()
-        self._tasks = [self._group.create_task(job) for job in self._desk.jobs(may_come)]
-        self._inbox.turn.tape = Tape(self._text)
-        self._tell(self._inbox.turn)
+        self._talk.tasks = [self._group.create_task(job) for job in self._desk.jobs(may_come)]
+        self._talk.start(self._group, self._text, self._desk)
         return self
 
     async def __aexit__(
@@ -176,10 +162,10 @@ class MultiModalStream:
         if self._closed:
             return
         self._closed = True
-        for task in self._tasks:
+        for task in self._talk.tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if self._talk.tasks:
+            await asyncio.wait(self._talk.tasks)
         else:
             for pipe in (self._text, self._images):
                 await close_pipe(pipe)
@@ -220,7 +206,7 @@ class MultiModalStream:
         """
         if self._aligner.ended or self._closed:
             raise UsageError(f"cue for {key!r} at {anchor}: the stream has ended")
-        self._declare_own(Cue(anchor, key, late, max_hold, product))
+        self._talk.declare_own(Cue(anchor, key, late, max_hold, product))
 
     def interrupt(self, epoch: int | None = None) -> Heard | None:
         """Stop the turn that is being told (R9): generation stops, nothing of it comes out again, the epoch rises.
@@ -237,15 +223,8 @@ class MultiModalStream:
         Raises:
             UsageError: the stream is not running.
         """
-        if self._late_stop("interrupt", epoch):
-            return None
-        if self._telling is not None:
-            self._telling.cancel()
-            self._telling = None
-        heard = self._stop()
-        self._reports += self._inbox.turn.reports
-        self._inbox.turn = self._turn(())
-        return heard
+        self._check_running("interrupt")
+        return self._talk.interrupt(epoch)
 
     def rewind(self, boundary: int, epoch: int | None = None) -> Heard | None:
         """Tell the turn again from one of its boundaries, as `sync` events name them; the epoch rises (R9).
@@ -259,9 +238,8 @@ class MultiModalStream:
         Raises:
             UsageError: the stream is not running, or the boundary is of an earlier turn, or too old.
         """
-        if self._late_stop("rewind", epoch):
-            return None
-        return self._move(self._inbox.turn.place(boundary))
+        self._check_running("rewind")
+        return self._talk.rewind(boundary, epoch)
 
     def skip(self, epoch: int | None = None) -> Heard | None:
         """Go on with the next chapter (`chapters`, such as a tour's `starts`); the epoch rises (R9).
@@ -274,54 +252,8 @@ class MultiModalStream:
         Raises:
             UsageError: the stream is not running, or no chapter lies ahead.
         """
-        if self._late_stop("skip", epoch):
-            return None
-        here = self._inbox.turn.place(self._aligner.snapshot().tokens_out)
-        ahead = [chapter for chapter in self._chapters if chapter > here] if self._first_turn else []
-        if not ahead:
-            raise UsageError(f"skip: no chapter lies ahead of token {here}; chapters={list(self._chapters)}")
-        return self._move(min(ahead))
-
-    def _late_stop(self, what: str, epoch: int | None) -> bool:
-        if self._group is None or self._closed or self._aligner.ended:
-            raise UsageError(f"{what}: the stream is not running")
-        refused = epoch is not None and epoch != self._epoch
-        self.refused_stops += refused
-        return refused
-
-    def _move(self, token: int) -> Heard:
-        turn = self._inbox.turn
-        if turn.tape is None:
-            raise UsageError("there is nothing to tell again: this turn has not begun")
-        turn.tape.seek(token)
-        heard = self._stop()
-        over = turn.done
-        turn.again(token, self._sources.scanner() if self._sources.active else None)
-
-        def begin(now: float) -> None:
-            for cue in turn.moved(self._aligner.snapshot().tokens_out):
-                self._declare(cue)
-
-        self._inbox.put_first(begin)
-        if over:
-            self._tell(turn)
-        return heard
-
-    def _stop(self) -> Heard:
-        """The old epoch ends at the next instant; gives what was heard of it."""
-        heard = self._journal.heard(self._epoch, self._painted)
-        self._epoch += 1
-        self._desk.forget_cues()
-        # Cues that were declared but not fed yet belong to the epoch that ends.
-        old, self._inbox.cues = self._inbox.cues, deque()
-
-        def stop(now: float) -> None:
-            for cue in old:
-                self._aligner.feed_cue(cue, now)
-            self._aligner.interrupt(now)
-
-        self._inbox.put_first(stop)
-        return heard
+        self._check_running("skip")
+        return self._talk.skip(epoch)
 
     def say(self, text_pipe: TextPipe, cues: Sequence[Cue] = ()) -> None:
         """Tell another turn; one that is being told is interrupted.
@@ -333,23 +265,10 @@ class MultiModalStream:
         Raises:
             UsageError: the stream is not running, or the pipe is no async iterator.
         """
-        _check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
-        given = _check_cues(cues)
-        if self._telling is not None or self._group is None or self._closed or self._aligner.ended:
-            self.interrupt()
-
-        turn = self._inbox.turn = self._turn(given)
-        turn.tape = Tape(text_pipe)
-        self._first_turn = False
-        self._tell(turn)
-
-        def begin(now: float) -> None:
-            turn.begin(self._aligner.snapshot().tokens_out)
-            if turn is self._inbox.turn:
-                for cue in given:
-                    self._declare(cue.at(turn.base + cue.anchor))
-
-        self._inbox.put_first(begin)
+        check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
+        given = check_cues(cues)
+        self._check_running("say")
+        self._talk.say(text_pipe, given)
 
     def ask(self, text: str, epoch: int | None = None) -> bool:
         """A viewer asks in the middle: interrupt, and let `on_ask` answer. Gives False for a refused, late epoch.
@@ -357,19 +276,12 @@ class MultiModalStream:
         Raises:
             UsageError: the stream was made without `on_ask`, or is not running.
         """
-        if self._on_ask is None:
-            raise UsageError("ask: this stream takes no questions; give it on_ask=...")
-        heard = self.interrupt(epoch)
-        if heard is None:
-            return False
-        assert self._group is not None
-        self._tasks.append(self._group.create_task(self._answer(self._on_ask, text, heard, self._epoch)))
-        return True
+        self._check_running("ask")
+        return self._talk.ask(text, epoch)
 
     def finish(self) -> None:
         """After an interruption: no further turn will come, end the stream."""
-        self._inbox.turn.done = True
-        self._inbox.wake()
+        self._talk.finish()
 
     def on(self, kind: Literal["drift"], listener: Callable[[DriftSample], object]) -> Callable[[], None]:
         """Hear of the drift of each reveal while the stream runs: once when emitted, once when a viewer painted it.
@@ -393,12 +305,21 @@ class MultiModalStream:
     @property
     def reports(self) -> list[Report]:
         """What the cue sources noticed so far: broken markers, products named again, or never (rule S5)."""
-        return [*self._reports, *self._inbox.turn.reports]
+        return self._talk.reports
 
     @property
     def epoch(self) -> int:
         """How often the stream was interrupted."""
-        return self._epoch
+        return self._talk.epoch
+
+    @property
+    def refused_stops(self) -> int:
+        """Stops that came late and named an epoch that was over."""
+        return self._talk.refused_stops
+
+    def _check_running(self, what: str) -> None:
+        if self._group is None or self._closed or self._aligner.ended:
+            raise UsageError(f"{what}: the stream is not running")
 
     def pause(self) -> None:
         """Stop pulling text; pictures go on being prepared."""
@@ -413,12 +334,13 @@ class MultiModalStream:
     def ack(self, message: ClientMessage) -> None:
         """What a viewer said: `Hello` makes it an acking viewer, `Ready` a picture ready; `Painted` is what it saw."""
         if isinstance(message, Painted):
-            self._painted = max(message.seq, -1 if self._painted is None else self._painted)
+            talk = self._talk
+            talk.painted = max(message.seq, -1 if talk.painted is None else talk.painted)
             if self._live is not None:
                 for sample in self._live.painted(message):
                     self._hear(sample)
         elif isinstance(message, Hello):
-            self._painted = -1
+            self._talk.painted = -1
         if isinstance(message, Hello | Ready | Bye):
             self._inbox.put(lambda now: self._aligner.feed_ack(message, now))
 
@@ -465,7 +387,7 @@ class MultiModalStream:
                 timer = self._preroll_until
             await inbox.sleep(timer)
             self._feed(loop.time())
-        self._journal.append(events)
+        self._talk.journal.append(events)
         if self._live is not None:
             for event in events:
                 sample = self._live.emitted(event)
@@ -514,75 +436,12 @@ class MultiModalStream:
         while others:
             others.popleft()(now)
 
-    def _tell(self, turn: Turn) -> None:
-        assert self._group is not None
-        assert turn.tape is not None
-        self._tasks = [task for task in self._tasks if not task.done()]
-        self._telling = self._group.create_task(pump_text(turn.tape, self._inbox, turn))
-        self._tasks.append(self._telling)
-
-    async def _answer(self, on_ask: OnAsk, text: str, heard: Heard, epoch: int) -> None:
-        try:
-            answer = on_ask(text, heard)
-            if inspect.isawaitable(answer):
-                answer = await answer
-            pipe, cues = answer if isinstance(answer, tuple) else (answer, ())
-            if epoch == self._epoch:
-                self.say(pipe, cues)
-            else:
-                await close_pipe(pipe)  # the viewer did not wait for it
-        except Exception as error:
-            if epoch == self._epoch:
-                self._inbox.turn.error = self._inbox.fail("the question could not be answered", error)
-                self.finish()
-            else:
-                log.warning("on_ask failed for a question that another overtook", exc_info=True)
-
-    def _turn(self, explicit: Sequence[Cue], *, every: EveryInterval | None = None) -> Turn:
-        scanner = self._sources.scanner() if self._sources.active else None
-        if scanner is not None:
-            for cue in explicit:
-                scanner.explicit(cue)
-        return Turn(self._found, every=every, scanner=scanner, script=explicit)
-
-    def _found(self, cue: Cue, now: float) -> None:
-        """A cue that the narration itself brings: fed at this very instant, before the token that reaches it."""
-        self._desk.want(cue)
-        self._aligner.feed_cue(cue, now)
-
-    def _declare_own(self, cue: Cue) -> None:
-        """A cue from outside while the stream runs: its product needs none at its mention (S3)."""
-        turn = self._inbox.turn
-        if cue.anchor >= turn.base:
-            turn.script.append(cue.at(turn.place(cue.anchor)))
-            if turn.scanner is not None:
-                turn.scanner.explicit(cue.at(cue.anchor - turn.base))
-        self._declare(cue)
-
-    def _declare(self, cue: Cue) -> None:
-        self._desk.want(cue)
-        self._inbox.cues.append(cue)
-        self._inbox.wake()
-
     def _hear(self, sample: DriftSample) -> None:
         for listener in tuple(self._listeners):
             try:
                 listener(sample)
             except Exception:
                 log.exception("a drift listener failed; the stream goes on")
-
-
-def _check_cues(cues: object) -> list[Cue]:
-    if cues is None or isinstance(cues, CueFeed):
-        return []
-    if not isinstance(cues, Sequence) or not all(isinstance(cue, Cue) for cue in cues):
-        raise UsageError("cues is no list of Cue; give [Cue(anchor, key), ...], or None for one at every interval")
-    return list(cues)
-
-
-def _check_pipe(name: str, pipe: object, gives: str) -> None:
-    if not hasattr(pipe, "__aiter__"):
-        raise UsageError(f"{name} is {type(pipe).__name__}; it must be an async iterator of {gives}")
 
 
 def _products(image_pipe: object) -> Sequence[Product]:

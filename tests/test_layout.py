@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("values", "events", "errors", "_version"),
     ("wire",),
     ("pipes", "sync"),
-    ("tape", "turn", "pumps", "pictures", "stream"),
+    ("tape", "turn", "pumps", "pictures", "conversation", "stream"),
     ("journal", "transport"),
     ("serving", "browser", "glass"),
     ("player", "assets"),

@@ -1,0 +1,254 @@
+"""The turns of a stream: begun, interrupted, told again, skipped ahead, answered. The rules are the aligner's (R9)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+from multimodal.errors import UsageError
+from multimodal.pictures import PictureDesk
+from multimodal.pipes.base import TextPipe
+from multimodal.pumps import Inbox, close_pipe, pump_text
+from multimodal.sync.aligner import Aligner
+from multimodal.sync.cues import EveryInterval
+from multimodal.sync.journal import Heard, Journal
+from multimodal.sync.scanner import Report
+from multimodal.sync.sources import Sources
+from multimodal.tape import Tape
+from multimodal.turn import Turn
+from multimodal.values import Cue
+
+__all__ = ["Answer", "Conversation", "OnAsk", "check_cues", "check_pipe"]
+
+log = logging.getLogger(__name__)
+
+Answer = TextPipe | tuple[TextPipe, Sequence[Cue]]
+OnAsk = Callable[[str, Heard], Answer | Awaitable[Answer]]
+"""Answers a question: see `MultiModalStream`."""
+
+
+class Conversation:
+    """Which turn is being told, and what becomes of it. `MultiModalStream` documents what each call promises.
+
+    Args:
+        aligner: is interrupted, and fed with the cues of a turn.
+        sources: read each turn for cues.
+        cues: the explicit cues of the first turn.
+        every: the first turn's pictures at every interval; None = it has none.
+        chapters: boundaries of the first turn to which `skip` goes.
+        on_ask: answers questions; None = none are taken.
+    """
+
+    def __init__(
+        self,
+        aligner: Aligner,
+        sources: Sources,
+        cues: Sequence[Cue],
+        *,
+        every: EveryInterval | None,
+        chapters: Sequence[int],
+        on_ask: OnAsk | None,
+    ) -> None:
+        self._aligner, self._sources, self._on_ask = aligner, sources, on_ask
+        self._chapters, self._first_turn = tuple(chapters), True
+        self.inbox = Inbox(self._turn(cues, every=every))
+        self.inbox.cues.extend(cues)
+        self.journal = Journal()
+        self.painted: int | None = None
+        self.epoch = self.refused_stops = 0
+        self.tasks: list[asyncio.Task[None]] = []
+        self._desk: PictureDesk | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._telling: asyncio.Task[None] | None = None
+        self._reports: list[Report] = []
+
+    def start(self, group: asyncio.TaskGroup, text_pipe: TextPipe, desk: PictureDesk) -> None:
+        """Begin the first turn; tasks belong to `group` and are listed in `tasks`."""
+        self._group, self._desk = group, desk
+        self.inbox.turn.tape = Tape(text_pipe)
+        self._tell(self.inbox.turn)
+
+    @property
+    def reports(self) -> list[Report]:
+        """What the cue sources noticed, of all turns."""
+        return [*self._reports, *self.inbox.turn.reports]
+
+    def interrupt(self, epoch: int | None) -> Heard | None:
+        """Stop the turn; None = the epoch named is over already."""
+        if self._late_stop(epoch):
+            return None
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+        heard = self._stop()
+        self._reports += self.inbox.turn.reports
+        self.inbox.turn = self._turn(())
+        return heard
+
+    def rewind(self, boundary: int, epoch: int | None) -> Heard | None:
+        """Tell the turn again from a boundary of the stream."""
+        return None if self._late_stop(epoch) else self._move(self.inbox.turn.place(boundary))
+
+    def skip(self, epoch: int | None) -> Heard | None:
+        """Go on with the next chapter."""
+        if self._late_stop(epoch):
+            return None
+        here = self.inbox.turn.place(self._aligner.snapshot().tokens_out)
+        ahead = [chapter for chapter in self._chapters if chapter > here] if self._first_turn else []
+        if not ahead:
+            raise UsageError(f"skip: no chapter lies ahead of token {here}; chapters={list(self._chapters)}")
+        return self._move(min(ahead))
+
+    def say(self, text_pipe: TextPipe, cues: Sequence[Cue]) -> None:
+        """Tell another turn."""
+        if self._telling is not None:
+            self.interrupt(None)
+        turn = self.inbox.turn = self._turn(cues)
+        turn.tape = Tape(text_pipe)
+        self._first_turn = False
+        self._tell(turn)
+
+        def begin(now: float) -> None:
+            turn.begin(self._aligner.snapshot().tokens_out)
+            if turn is self.inbox.turn:
+                for cue in cues:
+                    self.declare(cue.at(turn.base + cue.anchor))
+
+        self.inbox.put_first(begin)
+
+    def ask(self, text: str, epoch: int | None) -> bool:
+        """Interrupt, and let the application answer."""
+        if self._on_ask is None:
+            raise UsageError("ask: this stream takes no questions; give it on_ask=...")
+        heard = self.interrupt(epoch)
+        if heard is None:
+            return False
+        assert self._group is not None
+        self.tasks.append(self._group.create_task(self._answer(self._on_ask, text, heard, self.epoch)))
+        return True
+
+    def finish(self) -> None:
+        """No further turn will come."""
+        self.inbox.turn.done = True
+        self.inbox.wake()
+
+    def declare_own(self, cue: Cue) -> None:
+        """A cue from outside while the stream runs: its product needs none at its mention (S3)."""
+        turn = self.inbox.turn
+        if cue.anchor >= turn.base:
+            turn.script.append(cue.at(turn.place(cue.anchor)))
+            if turn.scanner is not None:
+                turn.scanner.explicit(cue.at(cue.anchor - turn.base))
+        self.declare(cue)
+
+    def declare(self, cue: Cue) -> None:
+        """A cue on the stream's boundaries, to be fed at the next instant."""
+        self._want(cue)
+        self.inbox.cues.append(cue)
+        self.inbox.wake()
+
+    def _found(self, cue: Cue, now: float) -> None:
+        """A cue that the narration itself brings: fed at this very instant, before the token that reaches it."""
+        self._want(cue)
+        self._aligner.feed_cue(cue, now)
+
+    def _want(self, cue: Cue) -> None:
+        assert self._desk is not None
+        self._desk.want(cue)
+
+    def _late_stop(self, epoch: int | None) -> bool:
+        refused = epoch is not None and epoch != self.epoch
+        self.refused_stops += refused
+        return refused
+
+    def _move(self, token: int) -> Heard:
+        turn = self.inbox.turn
+        if turn.tape is None:
+            raise UsageError("there is nothing to tell again: the next turn has not begun")
+        turn.tape.seek(token)
+        heard = self._stop()
+        over = turn.done
+        turn.again(token, self._sources.scanner() if self._sources.active else None)
+
+        def begin(now: float) -> None:
+            for cue in turn.moved(self._aligner.snapshot().tokens_out):
+                self.declare(cue)
+
+        self.inbox.put_first(begin)
+        if over:
+            self._tell(turn)
+        return heard
+
+    def _stop(self) -> Heard:
+        """The old epoch ends at the next instant; gives what was heard of it."""
+        assert self._desk is not None
+        heard = self.journal.heard(self.epoch, self.painted)
+        self.epoch += 1
+        self._desk.forget_cues()
+        # Cues that were declared but not fed yet belong to the epoch that ends.
+        old, self.inbox.cues = self.inbox.cues, deque()
+
+        def stop(now: float) -> None:
+            for cue in old:
+                self._aligner.feed_cue(cue, now)
+            self._aligner.interrupt(now)
+
+        self.inbox.put_first(stop)
+        return heard
+
+    def _tell(self, turn: Turn) -> None:
+        assert self._group is not None
+        assert turn.tape is not None
+        self.tasks = [task for task in self.tasks if not task.done()]
+        self._telling = self._group.create_task(pump_text(turn.tape, self.inbox, turn))
+        self.tasks.append(self._telling)
+
+    async def _answer(self, on_ask: OnAsk, text: str, heard: Heard, epoch: int) -> None:
+        try:
+            answer = on_ask(text, heard)
+            if inspect.isawaitable(answer):
+                answer = await answer
+            pipe, cues = answer if isinstance(answer, tuple) else (answer, ())
+            check_pipe("text_pipe", pipe, "Token or str, which on_ask gives")
+            given = check_cues(cues)
+            if epoch == self.epoch:
+                self.say(pipe, given)
+            else:
+                await close_pipe(pipe)  # the viewer did not wait for it
+        except Exception as error:
+            if epoch == self.epoch:
+                self.inbox.turn.error = self.inbox.fail("the question could not be answered", error)
+                self.finish()
+            else:
+                log.warning("on_ask failed for a question that another overtook", exc_info=True)
+
+    def _turn(self, explicit: Sequence[Cue], *, every: EveryInterval | None = None) -> Turn:
+        scanner = self._sources.scanner() if self._sources.active else None
+        if scanner is not None:
+            for cue in explicit:
+                scanner.explicit(cue)
+        return Turn(self._found, every=every, scanner=scanner, script=explicit)
+
+
+def check_cues(cues: object) -> list[Cue]:
+    """The cues as a list.
+
+    Raises:
+        UsageError: it is no sequence of Cue.
+    """
+    if not isinstance(cues, Sequence) or not all(isinstance(cue, Cue) for cue in cues):
+        raise UsageError("cues is no list of Cue; give [Cue(anchor, key), ...], or None for one at every interval")
+    return list(cues)
+
+
+def check_pipe(name: str, pipe: object, gives: str) -> None:
+    """Refuse what cannot be iterated.
+
+    Raises:
+        UsageError: it is no async iterator.
+    """
+    if not hasattr(pipe, "__aiter__"):
+        raise UsageError(f"{name} is {type(pipe).__name__}; it must be an async iterator of {gives}")
