@@ -4,7 +4,7 @@
         check_text_pipe(lambda: MyPipe("prompt"), text="what it says")
 
 Each plays what it is given several times over on an event loop of its own, and raises one `SyncError` that lists every
-rule that was broken: its number, what was seen, what to do. T1-T6 and I1-I8 stand at the head of
+rule that was broken: its number, what was seen, what to do. T1-T7 and I1-I9 stand at the head of
 `multimodal.pipes.base`, L1-L4 and the errors of a link at that of `multimodal.transport.base`. What is checked is duck
 typing: nothing has to inherit from anything.
 """
@@ -54,7 +54,7 @@ def check_text_pipe(
     limit: float = 10.0,
     run: Run = asyncio.run,
 ) -> None:
-    """T1-T6 of a text pipe.
+    """T1-T7 of a text pipe.
 
     Args:
         make: gives a fresh pipe, or an awaitable of one; called in the loop, several times. It must play to its end.
@@ -105,7 +105,7 @@ async def _whole_text(pipe: Any, found: Findings, text: str | None, limit: float
         last = isinstance(item, Token) and item.last
     if text is not None and spoken != text:
         found.add("T1", f"it said {spoken[:60]!r} in place of {text[:60]!r}", "give every token once, unchanged")
-    await check_ended(pipe, found, "T1", limit)
+    await check_ended(pipe, found, "T1", limit, "T7")
 
 
 async def _paused_text(
@@ -152,7 +152,7 @@ def check_image_pipe(
     limit: float = 10.0,
     run: Run = asyncio.run,
 ) -> None:
-    """I1-I8 of an image pipe; what it does not have (`keys`, `want`, `describe`, `products`) is not asked of it.
+    """I1-I9 of an image pipe; what it does not have (`keys`, `want`, `describe`, `products`) is not asked of it.
 
     Args:
         make: gives a fresh pipe, or an awaitable of one; called in the loop, several times. It must end by itself.
@@ -200,7 +200,7 @@ async def _whole_album(pipe: Any, found: Findings, limit: float) -> dict[str, En
         images[item.key] = item
         if isinstance(item, EncodedImage):
             _compare(item, told.get(item.key), products, found)
-    await check_ended(pipe, found, "I3", limit)
+    await check_ended(pipe, found, "I3", limit, "I9")
     if keys is not None and (odd := set(images) ^ set(keys)):
         seen = f"keys() and what came differ by {', '.join(sorted(map(repr, odd)))}"
         found.add("I4", seen, "list in keys() what it holds, no more and no less; a picture that fails is a failure")

@@ -93,16 +93,26 @@ async def pulled(pipe: Any, found: Findings, rule: str, limit: float) -> AsyncIt
         yield item
 
 
-async def check_ended(pipe: Any, found: Findings, rule: str, limit: float) -> None:
-    """What has ended, or failed, stays so."""
+async def check_ended(pipe: Any, found: Findings, rule: str, limit: float, once: str = "") -> None:
+    """What has ended, or failed, stays so: a pull is the end again, and a new `async for` gives nothing (`once`)."""
     try:
         item = await in_time(pipe.__anext__(), limit)
     except TookTooLongError:
         found.add(rule, f"pulled again after its end it waited {limit:g} s", "raise StopAsyncIteration each time")
     except Exception:
-        return
+        pass
     else:
         found.add(rule, f"pulled again after its end it gave {item!r}", "raise StopAsyncIteration each time")
+    if not once or found.has(rule):
+        return
+    try:
+        item = await in_time(aiter(pipe).__anext__(), limit)
+    except TookTooLongError:
+        found.add(once, f"iterated anew it waited {limit:g} s", "raise UsageError: it is played once")
+    except Exception:
+        return  # UsageError is best, and a plain generator, which ends again, is let through
+    else:
+        found.add(once, f"iterated anew it gave {item!r}", "raise UsageError: a pipe is played once, make a new one")
 
 
 async def check_closed(make: Callable[[], Any], found: Findings, rule: str, limit: float) -> None:

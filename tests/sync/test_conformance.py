@@ -13,6 +13,7 @@ from multimodal import samples
 from multimodal.errors import PipeError, SyncError
 from multimodal.pipes.catalog import CatalogImagePipe
 from multimodal.pipes.folder import FolderImagePipe
+from multimodal.pipes.interleaved import split_interleaved
 from multimodal.pipes.script import PlannedScriptImagePipe, ScriptImagePipe, ScriptTextPipe
 from multimodal.sync.conformance import check_image_pipe, check_text_pipe
 from multimodal.sync.virtual import VirtualClock
@@ -85,6 +86,16 @@ def test_a_catalogue_conforms_with_its_broken_rows(tmp_path: Path) -> None:
     rows = "id,title,image\nkettle,Halo Kettle,one.jpg\nmug,Moss Mug,broken.jpg\nlamp,Ember Lamp,gone.jpg\nvase,Vase,\n"
     (tmp_path / "shop.csv").write_text(rows, encoding="utf-8")
     check_image_pipe(lambda: CatalogImagePipe(tmp_path / "shop.csv"))
+
+
+async def interleaved() -> AsyncIterator[str | EncodedImage]:
+    for word in WORDS:
+        yield word
+    yield image("a")
+
+
+def test_the_text_of_an_interleaved_stream_conforms() -> None:
+    check_text_pipe(lambda: split_interleaved(interleaved()).text, text=TEXT, run=virtual)
 
 
 # ---- broken text pipes -----------------------------------------------------------------------------------------------
@@ -200,6 +211,12 @@ class LeavesATask(Words):
         return await super().__anext__()
 
 
+class PlaysTwice(Words):
+    def __aiter__(self) -> Any:
+        self.left = self.left or [Token(word) for word in WORDS]
+        return self
+
+
 class OddUnit(Words):
     token_unit = "syllable"
 
@@ -231,6 +248,7 @@ class NoIterator:
         (LeavesATask, "T4", "tasks still run"),
         (OddUnit, "T5", "token_unit is 'syllable'; say one of delta, token, word"),
         (LastInTheMiddle, "T6", "follows a token that said last=True"),
+        (PlaysTwice, "T7", "iterated anew it gave Token"),
     ],
 )
 def test_a_broken_text_pipe_is_caught_by_its_rule(broken: type[Any], rule: str, told: str) -> None:
@@ -402,6 +420,12 @@ class OtherProduct(Album):
     products = (Product("m", "Moss Mug"),)
 
 
+class ShownTwice(Album):
+    def __aiter__(self) -> Any:
+        self.due = None
+        return self
+
+
 class ShowsAfterClosing(Album):
     async def aclose(self) -> None:
         return None
@@ -436,6 +460,7 @@ class CloseHangs(Album):
         (OtherProduct, "I7", "'a' shows 'k', which is none of its products"),
         (ShowsAfterClosing, "I8", "pulled after aclose() it gave EncodedImage"),
         (CloseHangs, "I8", "aclose() took more than 2 s"),
+        (ShownTwice, "I9", "iterated anew it gave EncodedImage"),
     ],
 )
 def test_a_broken_image_pipe_is_caught_by_its_rule(broken: type[Any], rule: str, told: str) -> None:
