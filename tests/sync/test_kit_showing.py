@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal.errors import DriftError, UsageError
-from multimodal.events import Reveal, Text
+from multimodal.events import CueMissed, Reveal, Text
 from multimodal.sync import growth
+from multimodal.sync.aligner import Aligner
 from multimodal.sync.kit import (
     assert_all_mentions_shown,
+    assert_every_cue_settled,
     assert_in_sync,
     assert_no_growth,
     assert_no_spoiler,
@@ -23,8 +25,9 @@ from multimodal.sync.kit import (
 )
 from multimodal.sync.log import SyncLog
 from multimodal.values import Cue
+from tests.sync import driving
 from tests.sync.planted import FAULTS
-from tests.sync.tours import TOKENS, cues, index, moved, tour, watched
+from tests.sync.tours import STEP, TOKENS, changed, cues, index, moved, renumbered, tour, watched
 
 NEVER = 99.0
 
@@ -253,3 +256,58 @@ def test_a_limit_below_the_uncertainty_of_the_clocks_is_refused() -> None:
     with pytest.raises(UsageError, match=r"early_ms=40 is .*, 50\.0 ms as arrived: .* give at least early_ms=50"):
         assert_in_sync(acked, early_ms=40)
     assert_in_sync(tour(viewer=False), late_ms=0, early_ms=0)  # one clock, which is exact
+
+
+# ---- R9 and R10, read off a log --------------------------------------------------------------------------------------
+
+
+def dwelling() -> SyncLog:
+    """Three pictures within two seconds of each other, each of which stays for one."""
+    plan = [Cue(3, "kettle-1"), Cue(6, "mug-1"), Cue(27, "lamp-1")]
+    aligner = Aligner(3, min_dwell=1.0, sid="tour")
+    schedule: list[tuple[float, int, driving.Feed]] = []
+    for cue in plan:
+        schedule.append((0.0, driving.FIRST, driving.cue(cue.anchor, cue.key)))
+        schedule.append((0.0, driving.FIRST, driving.picture(cue.key)))
+    schedule += [(number * STEP, driving.TOKENS, driving.token(text)) for number, text in enumerate(TOKENS)]
+    schedule.append(((len(TOKENS) - 1) * STEP, driving.TOKENS, driving.eof))
+    return SyncLog(tuple(driving.drive(aligner, schedule)), plan=aligner.plan)
+
+
+def test_a_picture_that_is_kept_back_is_no_fault_and_one_that_cuts_another_short_is() -> None:
+    log = dwelling()
+    assert [reveal.deferred for reveal in log.of(Reveal)] == [False, True, True]
+    assert_every_cue_settled(log)
+    assert_in_sync(log, "strict")
+    hasty = changed(log, log.events.index(log.start), min_dwell=1.2)
+    with pytest.raises(DriftError, match=r"'mug-1' cuts the picture before it short: 0 tokens and \d+ ms too soon"):
+        assert_in_sync(hasty)
+
+
+def interrupted() -> SyncLog:
+    """Stopped after four tokens, with a preview open and a cue to come; then another turn."""
+    aligner = Aligner(3, sid="tour")
+    schedule: list[tuple[float, int, driving.Feed]] = [
+        (0.0, driving.FIRST, driving.cue(1, "kettle-1")),
+        (0.0, driving.FIRST, driving.cue(9, "mug-1")),
+        (0.18, driving.FIRST, lambda aligner, now: aligner.interrupt(now)),
+        (0.2, driving.FIRST, driving.cue(5, "lamp-1")),
+        (0.2, driving.FIRST, driving.picture("lamp-1")),
+        (0.6, driving.TOKENS, driving.eof),
+    ]
+    schedule += [(number * STEP, driving.TOKENS, driving.token(TOKENS[number])) for number in range(12)]
+    return SyncLog(tuple(driving.drive(aligner, schedule)), plan=aligner.plan)
+
+
+def test_an_interruption_is_no_fault_and_what_comes_out_of_an_older_epoch_is() -> None:
+    log = interrupted()
+    assert {missed.reason for missed in log.of(CueMissed)} == {"interrupted"}
+    assert_every_cue_settled(log, text="".join(TOKENS[:12]))
+    assert_in_sync(log, "strict")
+    assert_no_spoiler(log)
+    stale = changed(log, index(log, Text, 6), epoch=0)
+    with pytest.raises(DriftError, match=r"text 'a ' is of epoch 0, behind one of epoch 1 \(R9\)"):
+        assert_every_cue_settled(stale)
+    twice = [*log.events, *(event for event in log.events if event.kind == "interrupt")]
+    with pytest.raises(DriftError):
+        assert_every_cue_settled(renumbered(log, twice))
