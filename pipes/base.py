@@ -7,6 +7,8 @@ Text pipe
     T4. `aclose()`, where it has one, frees what it holds; twice is once. Cancelling a pull does the same.
     T5. `token_unit`, where it has one, says what a token is: word, delta or token.
     T6. Where it knows its end, its last `Token` says `last=True`.
+    T7. It is played once. A pull after the end is the end again; a new `async for` after the end, or after
+        `aclose()`, raises UsageError, as a second stream would otherwise be silent.
 
 Image pipe
     I1. It is an async iterator of `EncodedImage`, in any order, each key at most once.
@@ -22,6 +24,7 @@ Image pipe
         size, alternative text and preview. It leaves out what it cannot.
     I7. `products`, where it has one, are the catalogue's products, for the viewer and for assertions.
     I8. `aclose()` as in T4.
+    I9. It is played once, as in T7.
 """
 
 from __future__ import annotations
@@ -29,15 +32,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
 
+from multimodal.errors import UsageError
 from multimodal.values import Asset, EncodedImage, ImageFailure, Product, Token
 
-__all__ = ["Describes", "HasKeys", "HasProducts", "ImagePipe", "TextPipe", "Wants"]
+__all__ = ["Describes", "HasKeys", "HasProducts", "ImagePipe", "TextPipe", "Wants", "played_already"]
 
 TextPipe = AsyncIterator[Token] | AsyncIterator[str] | AsyncIterator[Token | str]
-"""T1-T6. Whatever `async for` takes."""
+"""T1-T7. Whatever `async for` takes."""
 
 ImagePipe = AsyncIterator[EncodedImage] | AsyncIterator[EncodedImage | ImageFailure]
-"""I1-I8. Whatever `async for` takes."""
+"""I1-I9. Whatever `async for` takes."""
+
+
+def played_already(pipe: object) -> UsageError:
+    """What a used-up pipe raises when it is iterated anew (T7, I9)."""
+    return UsageError(f"this {type(pipe).__name__} was played already; make a new one for each stream")
 
 
 @runtime_checkable

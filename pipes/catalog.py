@@ -25,8 +25,8 @@ class RowProblem(msgspec.Struct, frozen=True):
 
     Args:
         line: its line in the file; its number in the list of a JSON catalogue.
-        reason: malformed, no_title, duplicate_id; or, of a row that was taken: no_picture, not_found, duplicate_key,
-            bad_price, encoding.
+        reason: malformed, no_title, duplicate_id, continues_left_out; or, of a row that was taken: no_picture,
+            not_found, duplicate_key, bad_price, encoding.
         detail: one sentence for a person.
         product: id of the product ("" = none was made).
     """
@@ -172,6 +172,7 @@ class _Builder:
         self._drafts: dict[str, _Draft] = {}
         self._current: _Draft | None = None
         self._above = ""  # id of the row above, taken or not: its variants share its fate
+        self._left_out = 0  # its line, where it was left out
         self.rejected: list[RowProblem] = []
         self.warnings: list[RowProblem] = []
 
@@ -181,15 +182,25 @@ class _Builder:
         elif row.title:
             self._begin(row)
         elif self._above and row.id in {"", self._above}:
-            if self._current is not None:
-                self._current.pictures.update((picture.source, picture) for picture in row.pictures)
+            self._continue(row)
         else:
             self._reject(row, "no_title", "a row without a title, and no product above that it belongs to")
 
     def _reject(self, row: FeedRow, reason: str, detail: str) -> None:
         self.rejected.append(RowProblem(row.line, reason, detail))
-        self._current = None
+        self._left_out = row.line
+        if not row.broken:
+            self._current = None
         self._above = row.id or self._above
+
+    def _continue(self, row: FeedRow) -> None:
+        # Behind a broken row, whose id nobody knows, only a row that names its product is sure to belong to it.
+        if self._current is None or (self._left_out and not row.id):
+            detail = f"it continues {self._unit} {self._left_out}, which was left out"
+            self.rejected.append(RowProblem(row.line, "continues_left_out", detail))
+            return
+        self._left_out = 0
+        self._current.pictures.update((picture.source, picture) for picture in row.pictures)
 
     def _begin(self, row: FeedRow) -> None:
         key = row.id or re.sub(r"\W+", "-", row.title.casefold()).strip("-") or row.title
@@ -214,7 +225,7 @@ class _Builder:
             row.url,
         )
         self._current = self._drafts[key] = _Draft(row, product)
-        self._above = key
+        self._above, self._left_out = key, 0
         self._current.pictures.update((picture.source, picture) for picture in row.pictures)
 
     def finish(self, finder: PictureFinder) -> tuple[tuple[Product, ...], tuple[PictureFile, ...]]:

@@ -37,6 +37,11 @@ _NAMES = {
 _PICTURES = re.compile(r"(additional)?(image|picture|photo|asset)s?(link|url|src|file|name)?s?\d*")
 FIELDS = tuple(_NAMES)
 
+_TAG = re.compile(r"<!--.*?-->|</?[a-z!][^<>]*>", re.IGNORECASE | re.DOTALL)
+_INLINE_TAG = re.compile(
+    r"</?(?:a|abbr|b|del|em|font|i|ins|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]*)?>", re.IGNORECASE
+)
+
 _END = "\x00end of the feed"
 
 
@@ -233,19 +238,22 @@ def _table_row(line: int, cells: Sequence[str], places: Mapping[str, Sequence[in
     def cell(field: str) -> str:
         return next((cells[place] for place in places[field] if place < len(cells)), "")
 
+    def words(field: str) -> str:
+        return _plain(cell(field))
+
     sources = [source for place in places["image"] if place < len(cells) for source in _split(cells[place])]
     return FeedRow(
         line,
         id=cell("id"),
-        title=cell("title"),
-        pictures=tuple(FeedPicture(source, alt=cell("alt")) for source in dict.fromkeys(sources)),
-        price=cell("price"),
-        currency=cell("currency"),
-        description=_plain(cell("description")),
-        brand=cell("brand"),
-        availability=cell("availability"),
+        title=words("title"),
+        pictures=tuple(FeedPicture(source, alt=words("alt")) for source in dict.fromkeys(sources)),
+        price=words("price"),
+        currency=words("currency"),
+        description=words("description"),
+        brand=words("brand"),
+        availability=words("availability"),
         url=cell("url"),
-        aliases=tuple(_split(cell("aliases"))),
+        aliases=tuple(filter(None, map(_plain, _split(cell("aliases"))))),
     )
 
 
@@ -255,7 +263,7 @@ def _split(cell: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Shop systems export descriptions as HTML."""
+    """Shop systems export whatever a person reads as HTML. Inline tags part no words; a lone `<` is no tag."""
     if "<" not in text and "&" not in text:
         return text
-    return " ".join(html.unescape(re.sub(r"<[^<>]*>", " ", text)).split())
+    return " ".join(html.unescape(_TAG.sub(" ", _INLINE_TAG.sub("", text))).split())

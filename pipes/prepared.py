@@ -1,5 +1,5 @@
 """What the folder and the catalogue have in common: picture files, prepared in the order of the plan
-(I1-I8)."""
+(I1-I9)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from multimodal.errors import UsageError
+from multimodal.pipes.base import played_already
 from multimodal.pipes.encode import MEDIA_TYPE, Encoded
 from multimodal.pipes.images import ImageStore, shared_store
 from multimodal.pipes.intake import PictureRefused
@@ -73,6 +74,8 @@ class PreparedImagePipe:
         self._driven = self._in_order = self._final = self._closed = False
 
     def __aiter__(self) -> PreparedImagePipe:
+        if self._closed:
+            raise played_already(self)
         return self
 
     def keys(self) -> list[str]:
@@ -123,6 +126,7 @@ class PreparedImagePipe:
                 return self._give(key)
             if self._final and not self._running:
                 await self._store.settle()
+                self._closed = True
                 break
             self._changed.clear()
             await self._changed.wait()  # for the plan or a picture; the store gives every picture up in time

@@ -146,6 +146,55 @@ def test_rows_that_continue_a_product_fold_into_it(shop: Path) -> None:
     ]
 
 
+def test_behind_a_broken_row_only_a_row_that_names_its_product_belongs_to_it(shop: Path) -> None:
+    text = (
+        "slug,name,assets,price\n"  # 1
+        "kettle,Kettle,kettle.jpg,89\n"  # 2
+        "broken,Broken, one, comma, too many\n"  # 3
+        ",,mug.jpg,\n"  # 4: of the broken row, in all likelihood
+        "kettle,,kettle-side.jpg,\n"  # 5
+        ",,lamp.webp,\n"  # 6
+        "stool,,stool.jpg,50\n"  # 7: no title
+        "stool,,mug.jpg,50\n"  # 8
+        "mug,Mug,mug.jpg,24\n"  # 9
+        ",,lamp.webp,\n"  # 10
+    )
+    catalog = load(shop, text)
+    assert [(problem.line, problem.reason) for problem in catalog.rejected] == [
+        (3, "malformed"),
+        (4, "continues_left_out"),
+        (7, "no_title"),
+        (8, "continues_left_out"),
+    ]
+    assert [(p.id, [image.source for image in p.images]) for p in catalog.products] == [
+        ("kettle", ["kettle.jpg", "kettle-side.jpg", "lamp.webp"]),
+        ("mug", ["mug.jpg", "lamp.webp"]),
+    ]
+
+
+def test_whatever_a_person_reads_is_cleaned_of_html(shop: Path) -> None:
+    rows = (
+        ("id", "title", "image", "price", "brand", "alt", "aliases", "availability", "url"),
+        (
+            *("k", "Kettle &amp; <b>Pot</b>, H<sub>2</sub>O", "kettle.jpg", "&pound;5", "Lark&shy;moor&reg;"),
+            *("A <i>kettle</i>", "Pot &amp; Pan|<p>Can</p>|<br>", "in&nbsp;stock", "https://shop.example/?a=1&copy=2"),
+        ),
+        ("m", "Mug < 5 cm, lid > 3 cm", "mug.jpg", "", "R&D", "", "", "", ""),
+        ("l", "<!-- new --><br/>Lamp<br>of <SPAN class=x>oak</SPAN>", "lamp.webp", "", "", "", "", "", ""),
+        ("e", "<br>", "mug.jpg", "", "", "", "", "", ""),
+    )
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    catalog = load(shop, text)
+    kettle, mug, lamp = catalog.products
+    assert kettle.title == "Kettle & Pot, H2O"
+    assert (kettle.price, kettle.currency, kettle.brand) == (Decimal(5), "GBP", "Lark\u00admoor®")
+    assert (kettle.images[0].alt, kettle.aliases) == ("A kettle", ("Pot & Pan", "Can"))
+    assert (kettle.availability, kettle.url) == ("in stock", "https://shop.example/?a=1&copy=2")
+    assert (mug.title, mug.brand) == ("Mug < 5 cm, lid > 3 cm", "R&D")
+    assert lamp.title == "Lamp of oak"
+    assert [(problem.line, problem.reason) for problem in catalog.rejected] == [(5, "no_title")]
+
+
 def test_bad_rows_are_named_by_line_and_fail_alone(shop: Path) -> None:
     text = (
         "id,title,image,price\n"  # 1
@@ -166,7 +215,9 @@ def test_bad_rows_are_named_by_line_and_fail_alone(shop: Path) -> None:
     assert [(problem.line, problem.reason) for problem in catalog.rejected] == [
         (2, "no_title"),
         (4, "no_title"),
+        (5, "continues_left_out"),
         (6, "duplicate_id"),
+        (7, "continues_left_out"),
         (10, "malformed"),
         (11, "malformed"),
     ]
@@ -176,12 +227,13 @@ def test_bad_rows_are_named_by_line_and_fail_alone(shop: Path) -> None:
         (9, "not_found", "clock"),
     ]
     assert "line 3 already (Kettle)" in catalog.duplicates[0].detail
+    assert "line 7: left out, continues_left_out: it continues line 6, which was left out" in catalog.report()
     assert len(catalog.products[0].images) == 1
     assert catalog.products[2].price is None
     report = catalog.report(limit=3).splitlines()
     assert report[0] == "4 products, 2 of 3 pictures found"
     assert report[1].startswith("  line 2: left out, no_title: ")
-    assert report[-1] == "  and 5 more"
+    assert report[-1] == "  and 7 more"
 
 
 def test_products_without_an_id_go_by_their_title(shop: Path) -> None:

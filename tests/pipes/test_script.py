@@ -1,9 +1,11 @@
-"""The scripted pipes: what they split, when they give it, how they fail (T1-T6, I1-I8)."""
+"""The scripted pipes: what they split, when they give it, how they fail (T1-T7, I1-I9)."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.base import Describes, HasKeys, HasProducts, Wants
 from multimodal.pipes.script import PlannedScriptImagePipe, ScriptImagePipe, ScriptTextPipe, split_tokens
+from multimodal.stream import MultiModalStream
 from multimodal.values import EncodedImage, ImageFailure, Product, Token
 from tests.support import virtual
 
@@ -148,7 +151,8 @@ def test_fails_where_the_script_says(index: int, before: int) -> None:
         assert not any(token.last for token in tokens)
         with pytest.raises(PipeError, match=f"the model fell over .*token {index} of 4"):
             await anext(pipe)
-        assert [token async for token in pipe] == []
+        with pytest.raises(StopAsyncIteration):
+            await anext(pipe)
 
     virtual(scenario())
 
@@ -181,6 +185,63 @@ def test_the_end_is_an_end_and_closing_twice_is_once() -> None:
             await closed.aclose()
             await closed.aclose()
         assert waiting.result() == []
+
+    virtual(scenario())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ScriptTextPipe("one two three"),
+        lambda: ScriptTextPipe("one two three", fail_at=(3, "gone")),
+        lambda: ScriptImagePipe([picture("a"), picture("b")]),
+        lambda: PlannedScriptImagePipe([picture("a"), picture("b")]),
+    ],
+)
+@pytest.mark.parametrize("end", ["played", "closed", "cancelled", "begun and closed"])
+def test_t7_a_second_use_is_refused_and_not_silent(make: Callable[[], Any], end: str) -> None:
+    async def scenario() -> None:
+        pipe = make()
+        if end == "played":
+            with suppress(PipeError):
+                assert [item async for item in pipe]
+        elif end == "cancelled":
+            with suppress(PipeError):
+                async with MultiModalStream(
+                    pipe if isinstance(pipe, ScriptTextPipe) else ScriptTextPipe("one"),
+                    ScriptImagePipe([]) if isinstance(pipe, ScriptTextPipe) else pipe,
+                ):
+                    await asyncio.sleep(0)
+        else:
+            if end == "begun and closed":
+                await anext(pipe)
+            await pipe.aclose()
+        with pytest.raises(UsageError, match="was played already; make a new one for each stream"):
+            aiter(pipe)
+        with pytest.raises(StopAsyncIteration):
+            await anext(pipe)
+
+    virtual(scenario())
+
+
+def test_t7_a_stream_on_a_used_pipe_says_so() -> None:
+    async def scenario() -> None:
+        text, images = ScriptTextPipe("one two three"), ScriptImagePipe([picture("a")])
+        for _ in range(2):
+            async with MultiModalStream(text, images) as stream:
+                assert [event async for event in stream]
+
+    with pytest.raises(PipeError, match="was played already; make a new one for each stream"):
+        virtual(scenario())
+
+
+def test_t7_whoever_stopped_reading_may_go_on() -> None:
+    async def scenario() -> None:
+        pipe = ScriptTextPipe("one two three")
+        async for token in pipe:
+            assert token.text == "one "
+            break
+        assert [token.text for token in await collect(pipe)] == ["two ", "three"]
 
     virtual(scenario())
 
@@ -262,7 +323,8 @@ def test_an_image_pipe_can_raise_in_the_middle() -> None:
         assert (await anext(pipe)).key == "a"
         with pytest.raises(PipeError, match="disk gone"):
             await anext(pipe)
-        assert [item async for item in pipe] == []
+        with pytest.raises(StopAsyncIteration):
+            await anext(pipe)
 
     virtual(scenario())
 
