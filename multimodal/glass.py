@@ -74,6 +74,8 @@ def same_frame_share(pairs: Iterable[Pair]) -> float:
 def claims(log: Iterable[Mapping[str, Any]]) -> dict[int, bool]:
     """What a recording's receipts say: cue -> whether its reveal and the last word before its mark share a frame.
 
+    One whose frame applied a later mark's picture too never was on the glass, and claims nothing.
+
     Args:
         log: lines of the player's log or of a recording: those with an `event`, and those of vantage `painted`.
     """
@@ -95,10 +97,12 @@ def claims(log: Iterable[Mapping[str, Any]]) -> dict[int, bool]:
         return next((frame for last, frame in frames if last >= seq), None)
 
     claimed = {}
-    for cue, mark, seq in reveals:
+    last_mark: dict[Any, int] = {}
+    for cue, mark, seq in reversed(reveals):
+        frame = frame_of(seq)
+        stayed = last_mark.setdefault(frame, mark) == mark
         if mark - 1 in word_seq:
-            frame = frame_of(seq)
-            claimed[cue] = frame is not None and frame == frame_of(word_seq[mark - 1])
+            claimed[cue] = frame is not None and stayed and frame == frame_of(word_seq[mark - 1])
     return claimed
 
 

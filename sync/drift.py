@@ -18,7 +18,8 @@ end_mark      an end mark off the interval, emitted after its words because the 
               In the skew, not in the share.
 hidden        painted while the page was hidden. Not in the painted skew, not in the share.
 Same-frame share = judged reveals painted in the frame of their words / judged reveals. Judged are all reveals that are
-not counted apart; one that no receipt covers is a miss. Without receipts there is no share.
+not counted apart; one that no receipt covers is a miss, and so is one that was overtaken: the frame that applied it
+applied a later mark's picture too, so that it never was on the glass. Without receipts there is no share.
 
 Each reveal's own time, at each vantage point, stands on one time base, `pts_ms` (`multimodal.sync.clocks`), with how
 far it may be off: 0 at `emitted`, what the pings leave open at `arrived` and `painted`, `ACK_MS` for arrivals that only
@@ -85,6 +86,7 @@ class Pair(msgspec.Struct, frozen=True):
         swap: the swap of a preview; None = none came, or the picture was there.
         swap_ms: from the reveal to its swap.
         apart: why it is not judged for the same-frame share; "" = it is.
+        overtaken: a later mark's picture was applied in the same frame, so this one never was on the glass.
     """
 
     reveal: Reveal
@@ -97,6 +99,7 @@ class Pair(msgspec.Struct, frozen=True):
     swap: Swap | None
     swap_ms: float | None
     apart: Apart
+    overtaken: bool = False
 
     @property
     def token_drift(self) -> int:
@@ -110,9 +113,10 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def same_frame(self) -> bool:
-        """Both were painted, in one frame."""
+        """Both were painted, in one frame, and the picture stayed for it."""
         words, reveal = self.frames
-        return words is not None and reveal is not None and words.frame == reveal.frame
+        together = words is not None and reveal is not None and words.frame == reveal.frame
+        return together and not self.overtaken
 
 
 def pairs(log: SyncLog) -> list[Pair]:
@@ -126,6 +130,12 @@ def pairs(log: SyncLog) -> list[Pair]:
             base = event.tok  # from here on marks are counted anew (R9)
         elif isinstance(event, Reveal):
             found.append(_pair(log, event, at, base))
+    for place in range(len(found) - 2, -1, -1):
+        before, after = found[place], found[place + 1]
+        shown, then = before.frames[1], after.frames[1]
+        together = shown is not None and then is not None and shown.frame == then.frame
+        if together and (after.overtaken or after.reveal.mark != before.reveal.mark):
+            found[place] = msgspec.structs.replace(before, overtaken=True)
     return found
 
 

@@ -208,18 +208,22 @@ class LiveDrift:
             if words is not None and words.frame is None and words.seq <= receipt.seq:
                 words.frame, words.t_ms, words.visible = receipt.frame, receipt.t_ms, receipt.visible
         found = []
+        applied = []
         while self._pending and self._pending[0].seq <= receipt.seq:
-            found.append(self._seen(self._pending.popleft(), receipt))
+            applied.append(self._pending.popleft())
+        for pending in applied:
+            # A later mark's picture in the same frame: this one never was on the glass.
+            found.append(self._seen(pending, receipt, overtaken=pending.sample.mark != applied[-1].sample.mark))
         return found
 
-    def _seen(self, pending: _Pending, receipt: Receipt) -> DriftSample:
+    def _seen(self, pending: _Pending, receipt: Receipt, *, overtaken: bool) -> DriftSample:
         words, sample = pending.words, pending.sample
         hidden = not receipt.visible or (words is not None and not words.visible)
         apart = sample.apart or ("hidden" if hidden else "")
         skew = same = None
         if words is not None and words.frame is not None:
             skew = None if hidden else round(receipt.t_ms - words.t_ms, 3)
-            same = words.frame == receipt.frame
+            same = words.frame == receipt.frame and not overtaken
         sample = msgspec.structs.replace(
             sample, vantage="painted", skew_ms=skew, same_frame=None if apart else same, apart=apart
         )
