@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from multimodal.errors import UsageError
 from multimodal.pictures import PictureDesk
@@ -63,6 +63,7 @@ class Conversation:
         self._desk: PictureDesk | None = None
         self._group: asyncio.TaskGroup | None = None
         self._telling: asyncio.Task[None] | None = None
+        self._answering: asyncio.Task[None] | None = None
         self._reports: list[Report] = []
 
     def start(self, group: asyncio.TaskGroup, text_pipe: TextPipe, desk: PictureDesk) -> None:
@@ -70,6 +71,14 @@ class Conversation:
         self._group, self._desk = group, desk
         self.inbox.turn.tape = Tape(text_pipe)
         self._tell(self.inbox.turn)
+
+    def spawn(self, job: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Run a coroutine as a task of the stream."""
+        assert self._group is not None
+        self.tasks = [task for task in self.tasks if not task.done()]
+        task = self._group.create_task(job)
+        self.tasks.append(task)
+        return task
 
     @property
     def reports(self) -> list[Report]:
@@ -80,9 +89,11 @@ class Conversation:
         """Stop the turn; None = the epoch named is over already."""
         if self._late_stop(epoch):
             return None
-        if self._telling is not None:
-            self._telling.cancel()
-            self._telling = None
+        for task in (self._telling, self._answering):
+            # An answer that a newer question overtook would only pile up; the one that asks now is done with its own.
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
+        self._telling = self._answering = None
         heard = self._stop()
         self._reports += self.inbox.turn.reports
         self.inbox.turn = self._turn(())
@@ -126,8 +137,7 @@ class Conversation:
         heard = self.interrupt(epoch)
         if heard is None:
             return False
-        assert self._group is not None
-        self.tasks.append(self._group.create_task(self._answer(self._on_ask, text, heard, self.epoch)))
+        self._answering = self.spawn(self._answer(self._on_ask, text, heard, self.epoch))
         return True
 
     def finish(self) -> None:
@@ -200,11 +210,8 @@ class Conversation:
         return heard
 
     def _tell(self, turn: Turn) -> None:
-        assert self._group is not None
         assert turn.tape is not None
-        self.tasks = [task for task in self.tasks if not task.done()]
-        self._telling = self._group.create_task(pump_text(turn.tape, self.inbox, turn))
-        self.tasks.append(self._telling)
+        self._telling = self.spawn(pump_text(turn.tape, self.inbox, turn))
 
     async def _answer(self, on_ask: OnAsk, text: str, heard: Heard, epoch: int) -> None:
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine, Iterable
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
 
 from multimodal.pipes.base import Describes, ImagePipe, Wants
 from multimodal.pumps import Inbox, describe, pump_images
@@ -13,6 +14,10 @@ from multimodal.values import Cue, EncodedImage
 __all__ = ["PictureDesk"]
 
 log = logging.getLogger(__name__)
+
+LOOK_AHEAD = 8
+"""Pictures asked for before they are due. All at once, a catalogue of 54 photographs kept both processors busy for
+three seconds, and the page missed frames; with eight, the next is still several seconds early at a reader's pace."""
 
 
 class PictureDesk:
@@ -31,29 +36,36 @@ class PictureDesk:
         self._pictures: dict[str, EncodedImage] = {}
         self._settled: set[str] = set()
         self._over = ""
+        self._later: deque[str] = deque()
+        self._spawn: Callable[[Coroutine[object, object, None]], object] | None = None
 
     @property
     def over(self) -> bool:
         """No further picture will come."""
         return bool(self._over)
 
-    def jobs(self, may_come: Iterable[str]) -> list[Coroutine[object, object, None]]:
-        """Hand the plan to the pipe, soonest first; gives the coroutines that pull it.
+    def start(self, spawn: Callable[[Coroutine[object, object, None]], object], may_come: Iterable[str]) -> None:
+        """Begin to pull the pipe, and hand it the beginning of the plan, soonest first.
 
         Args:
+            spawn: runs a coroutine as a task of the stream.
             may_come: pictures that the narration itself may bring, wanted after those of the cues.
         """
+        self._spawn = spawn
         every = self._inbox.turn.every
         planned = [cue.key for cue in sorted(self._cues, key=lambda cue: cue.anchor)]
         keys = every.keys if every else list(dict.fromkeys([*planned, *may_come]))
-        jobs: list[Coroutine[object, object, None]] = [
-            pump_images(self._pipe, self._inbox, self._take, self._fail, self._no_more)
-        ]
-        if isinstance(self._pipe, Wants):
-            self._pipe.want(tuple(keys), final=every is not None)
-        if isinstance(self._pipe, Describes) and keys:
-            jobs.append(describe(self._pipe, list(keys), self._inbox, self._aligner.feed_asset))
-        return jobs
+        self._later.extend(keys)
+        self.advance(LOOK_AHEAD)
+        spawn(pump_images(self._pipe, self._inbox, self._take, self._fail, self._no_more))
+
+    def advance(self, count: int) -> None:
+        """So many cues have their outcome: ask for as many further pictures of the plan."""
+        keys = [self._later.popleft() for _ in range(min(count, len(self._later)))]
+        if isinstance(self._pipe, Wants) and not self._over:
+            self._pipe.want(tuple(keys), final=self._inbox.turn.every is not None and not self._later)
+        if isinstance(self._pipe, Describes) and keys and self._spawn is not None:
+            self._spawn(describe(self._pipe, keys, self._inbox, self._aligner.feed_asset))
 
     def want(self, cue: Cue) -> None:
         """A cue was declared: its picture is needed."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from multimodal.conversation import Conversation, OnAsk, check_cues, check_pipe
 from multimodal.errors import UsageError
-from multimodal.events import AnyEvent, ProductBrief
+from multimodal.events import AnyEvent, CueMissed, ProductBrief, Reveal
 from multimodal.pictures import PictureDesk
 from multimodal.pipes.base import HasKeys, HasProducts, ImagePipe, TextPipe
 from multimodal.pipes.interleaved import CueFeed
@@ -145,8 +145,8 @@ class MultiModalStream:
         may_come = self._sources.pictures if self._sources.active else ()
         if len(may_come) > ASKED_AHEAD:
             may_come = ()
-        self._talk.tasks = [self._group.create_task(job) for job in self._desk.jobs(may_come)]
         self._talk.start(self._group, self._text, self._desk)
+        self._desk.start(self._talk.spawn, may_come)
         return self
 
     async def __aexit__(
@@ -388,6 +388,9 @@ class MultiModalStream:
             await inbox.sleep(timer)
             self._feed(loop.time())
         self._talk.journal.append(events)
+        settled = sum(isinstance(event, Reveal | CueMissed) for event in events)
+        if settled:
+            self._desk.advance(settled)
         if self._live is not None:
             for event in events:
                 sample = self._live.emitted(event)

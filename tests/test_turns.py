@@ -140,9 +140,14 @@ def test_say_interrupts_what_is_told_and_may_go_on_for_many_turns() -> None:
 
 def test_an_answer_that_the_viewer_did_not_wait_for_is_not_told() -> None:
     closed: list[str] = []
+    cancelled: list[str] = []
 
     async def slow_answer(text: str, heard: Heard) -> TextPipe:
-        await asyncio.sleep(1.0)
+        try:
+            await asyncio.sleep(1.0)
+        except asyncio.CancelledError:
+            cancelled.append(text)
+            raise
         return Pipe(text)
 
     class Pipe:
@@ -168,13 +173,14 @@ def test_an_answer_that_the_viewer_did_not_wait_for_is_not_told() -> None:
                 log.append(event)
                 if isinstance(event, Text) and event.token_index == 3 and event.epoch == 0:
                     stream.ask("first")
+                    await asyncio.sleep(0.5)
                     stream.ask("second")
         return log
 
     log = virtual(main())
     assert words(log, 2) == "second"
     assert "first" not in "".join(e.text for e in log if isinstance(e, Text))
-    assert sorted(closed) == ["first", "second"]
+    assert (cancelled, closed) == (["first"], ["second"])
 
 
 def test_an_on_ask_that_fails_ends_the_stream_with_its_reason() -> None:
