@@ -176,8 +176,9 @@ def _missed_faults(log: SyncLog, missed: CueMissed) -> Iterator[Fault]:
     if missed.reason == "late" and late != "skip":
         verdict = f"{missed.key!r} was missed as late, but its policy is {late} (R4)"
         yield Fault(verdict, "fetch", "a preview was due in its stead", missed.anchor, _where(missed))
-    if missed.reason == "beyond_end" and missed.anchor <= log.tokens:
-        verdict = f"{missed.key!r} was missed as beyond the end, but the text has {tokens(log.tokens)} (R3)"
+    # Of its own turn: another may go on behind the end of one that was interrupted (R9).
+    if missed.reason == "beyond_end" and missed.anchor <= missed.tok:
+        verdict = f"{missed.key!r} was missed as beyond the end, but the text had {tokens(missed.tok)} (R3)"
         yield Fault(verdict, "anchor", f"its anchor is {missed.anchor}", missed.anchor, _where(missed))
 
 
