@@ -17,9 +17,10 @@ mark_0        no words stand before it, at the beginning or behind an interrupti
 end_mark      an end mark off the interval, emitted after its words because the end was not known with the last token.
               In the skew, not in the share.
 hidden        painted while the page was hidden. Not in the painted skew, not in the share.
+overtaken     the frame that applied it applied a later mark's picture too (words and pictures that a bad road delivers
+              together), so that it never was on the glass. In the skew, not in the share.
 Same-frame share = judged reveals painted in the frame of their words / judged reveals. Judged are all reveals that are
-not counted apart; one that no receipt covers is a miss, and so is one that was overtaken: the frame that applied it
-applied a later mark's picture too, so that it never was on the glass. Without receipts there is no share.
+not counted apart; one that no receipt covers is a miss. Without receipts there is no share.
 
 Each reveal's own time, at each vantage point, stands on one time base, `pts_ms` (`multimodal.sync.clocks`), with how
 far it may be off: 0 at `emitted`, what the pings leave open at `arrived` and `painted`, `ACK_MS` for arrivals that only
@@ -69,7 +70,7 @@ __all__ = [
 GRAIN_MS = 0.1
 """A page that is not isolated from other origins reads its clock in steps of 100 us (High Resolution Time, W3C)."""
 
-Apart = Literal["", "held", "mark_0", "end_mark", "hidden"]
+Apart = Literal["", "held", "mark_0", "end_mark", "hidden", "overtaken"]
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -86,7 +87,6 @@ class Pair(msgspec.Struct, frozen=True):
         swap: the swap of a preview; None = none came, or the picture was there.
         swap_ms: from the reveal to its swap.
         apart: why it is not judged for the same-frame share; "" = it is.
-        overtaken: a later mark's picture was applied in the same frame, so this one never was on the glass.
     """
 
     reveal: Reveal
@@ -99,7 +99,6 @@ class Pair(msgspec.Struct, frozen=True):
     swap: Swap | None
     swap_ms: float | None
     apart: Apart
-    overtaken: bool = False
 
     @property
     def token_drift(self) -> int:
@@ -113,10 +112,9 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def same_frame(self) -> bool:
-        """Both were painted, in one frame, and the picture stayed for it."""
+        """Both were painted, in one frame."""
         words, reveal = self.frames
-        together = words is not None and reveal is not None and words.frame == reveal.frame
-        return together and not self.overtaken
+        return words is not None and reveal is not None and words.frame == reveal.frame
 
 
 def pairs(log: SyncLog) -> list[Pair]:
@@ -130,12 +128,11 @@ def pairs(log: SyncLog) -> list[Pair]:
             base = event.tok  # from here on marks are counted anew (R9)
         elif isinstance(event, Reveal):
             found.append(_pair(log, event, at, base))
-    for place in range(len(found) - 2, -1, -1):
-        before, after = found[place], found[place + 1]
-        shown, then = before.frames[1], after.frames[1]
-        together = shown is not None and then is not None and shown.frame == then.frame
-        if together and (after.overtaken or after.reveal.mark != before.reveal.mark):
-            found[place] = msgspec.structs.replace(before, overtaken=True)
+    last_mark: dict[int, int] = {}
+    for place in range(len(found) - 1, -1, -1):
+        pair, frame = found[place], found[place].frames[1]
+        if frame is not None and last_mark.setdefault(frame.frame, pair.reveal.mark) != pair.reveal.mark:
+            found[place] = msgspec.structs.replace(pair, apart=pair.apart or "overtaken")
     return found
 
 
