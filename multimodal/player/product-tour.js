@@ -755,7 +755,6 @@ export class ProductTour extends HTMLElement {
   #interrupted({ epoch, tok }) {
     this.#epoch = Math.max(this.#epoch, epoch);
     this.#base = tok;
-    for (const picture of this.#pictures.values()) picture.want = false; // one that comes now comes for nothing
     this.#present([]);
     this.#mark = -1;
     this.#breathe();
