@@ -24,7 +24,8 @@ BENCHES = {
     "links": "a real Chromium behind bad networks, with a hidden tab, and lost last words",
     "paint": "word/picture pairs on captured pixels, with planted faults in the same run",
     "player-size": "bytes of the browser's player, minified and compressed",
-    "stream": "cost per token of a whole in-process stream",
+    "slow-client": "2,000 words for a Chromium throttled four times: does skew grow",
+    "stream": "cost per token of a whole in-process stream, beside pipecat's",
     "tour": "the whole matrix of `tour --check`: catalogues, sync intervals, slow pictures",
     "transport": "the road on loopback: set-up, and how long words wait while pictures flow",
 }
