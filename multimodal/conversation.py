@@ -101,7 +101,12 @@ class Conversation:
 
     def rewind(self, boundary: int, epoch: int | None) -> Heard | None:
         """Tell the turn again from a boundary of the stream."""
-        return None if self._late_stop(epoch) else self._move(self.inbox.turn.place(boundary))
+        if self._late_stop(epoch):
+            return None
+        out = self._aligner.snapshot().tokens_out
+        if boundary > out:
+            raise UsageError(f"rewind: boundary {boundary} lies ahead of what was told, {out} tokens")
+        return self._move(self.inbox.turn.place(boundary))
 
     def skip(self, epoch: int | None) -> Heard | None:
         """Go on with the next chapter."""
@@ -137,7 +142,7 @@ class Conversation:
         heard = self.interrupt(epoch)
         if heard is None:
             return False
-        self._answering = self.spawn(self._answer(self._on_ask, text, heard, self.epoch))
+        self.spawn(self._answer(self._on_ask, text, heard, self.epoch))
         return True
 
     def finish(self) -> None:
@@ -215,8 +220,13 @@ class Conversation:
 
     async def _answer(self, on_ask: OnAsk, text: str, heard: Heard, epoch: int) -> None:
         try:
+            # Asked even when another question came in the same instant: the application hears of each.
             answer = on_ask(text, heard)
             if inspect.isawaitable(answer):
+                if epoch != self.epoch:
+                    getattr(answer, "close", _nothing)()
+                    return
+                self._answering = asyncio.current_task()
                 answer = await answer
             pipe, cues = answer if isinstance(answer, tuple) else (answer, ())
             check_pipe("text_pipe", pipe, "Token or str, which on_ask gives")
@@ -238,6 +248,10 @@ class Conversation:
             for cue in explicit:
                 scanner.explicit(cue)
         return Turn(self._found, every=every, scanner=scanner, script=explicit)
+
+
+def _nothing() -> None:
+    """What an awaitable without `close` needs."""
 
 
 def check_cues(cues: object) -> list[Cue]:

@@ -9,6 +9,7 @@ Two channels carry everything. `events` is ordered and reliable and carries JSON
                        bye     a clean close, with a reason
     viewer -> server   hello, ready, painted, ack, pause, resume
                        interrupt, ask: leave the turn of the epoch they name, and answer this question
+                       skip, rewind: go on with its next chapter, or again from one of its marks
 
 A picture part is a 16-byte header (big-endian: magic "M", version, key length, offset, total, CRC-32 of the payload),
 the key in UTF-8, and the payload.
@@ -45,7 +46,9 @@ __all__ = [
     "Pong",
     "Ready",
     "Resume",
+    "Rewind",
     "ServerMessage",
+    "Skip",
     "Tick",
     "decode_client",
     "decode_event",
@@ -140,6 +143,19 @@ class Ask(msgspec.Struct, frozen=True, tag_field="type", tag="ask"):
     text: Annotated[str, msgspec.Meta(max_length=ASK_LIMIT)]
 
 
+class Skip(msgspec.Struct, frozen=True, tag_field="type", tag="skip"):
+    """Go on with the next chapter of the turn of this epoch (R9)."""
+
+    epoch: _Epoch
+
+
+class Rewind(msgspec.Struct, frozen=True, tag_field="type", tag="rewind"):
+    """Tell the turn of this epoch again from `mark`, a boundary of the stream (R9)."""
+
+    epoch: _Epoch
+    mark: Annotated[int, msgspec.Meta(ge=0)]
+
+
 class Ping(msgspec.Struct, frozen=True, tag_field="type", tag="ping"):
     """Answered at once with a `Pong` of the same `id` and `t_ms` (the sender's clock)."""
 
@@ -182,7 +198,7 @@ class Part(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-ClientMessage = Hello | Ready | Painted | Ack | Pause | Resume | Interrupt | Ask | Ping | Pong | Bye
+ClientMessage = Hello | Ready | Painted | Ack | Pause | Resume | Interrupt | Ask | Skip | Rewind | Ping | Pong | Bye
 ServerMessage = Bundle | Tick | Ping | Pong | Bye
 
 _encoder = msgspec.json.Encoder()

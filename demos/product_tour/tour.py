@@ -68,6 +68,7 @@ class Tour(msgspec.Struct, frozen=True):
             image_pipe=CatalogImagePipe(self.catalog),
             sync_interval=settings.sync_interval,
             cues=self.plan.cues,
+            chapters=self.plan.starts,
             late=settings.late,
             slow_images=settings.slow_images,
         )

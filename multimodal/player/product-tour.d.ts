@@ -92,6 +92,10 @@ export class ProductTour extends HTMLElement {
   interrupt(): void;
   /** Interrupts with a question; what follows is the answer. Ends a pause. */
   ask(text: string): void;
+  /** Goes on with the tour's next chapter, if there is one. */
+  skip(): void;
+  /** Has the tour told again from a mark, as `sync` events in the log name them. */
+  rewind(mark: number): void;
 }
 
 declare global {

@@ -482,6 +482,16 @@ export class ProductTour extends HTMLElement {
     this.#turn({ type: 'ask', text });
   }
 
+  /** Goes on with the tour's next chapter, if there is one. */
+  skip() {
+    this.#road?.send({ type: 'skip', epoch: this.#epoch });
+  }
+
+  /** Has the tour told again from a mark, as `sync` events in the log name them. @param {number} mark */
+  rewind(mark) {
+    this.#road?.send({ type: 'rewind', epoch: this.#epoch, mark });
+  }
+
   #turn(message) {
     if (this.#state === 'playing' || this.#state === 'paused') this.#road.send({ ...message, epoch: this.#epoch++ });
   }

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 from multimodal.events import AnyEvent
 from multimodal.wire import ClientMessage
 
-__all__ = ["Channel", "Inbound", "Link", "Picture", "Source", "Turns"]
+__all__ = ["Channel", "Inbound", "Link", "Moves", "Picture", "Source", "Turns"]
 
 Channel = Literal["events", "images"]
 
@@ -115,6 +115,25 @@ class Source(Protocol):
 
     async def aclose(self) -> None:
         """Stop, and free everything. Twice is once."""
+
+
+@runtime_checkable
+class Moves(Protocol):
+    """What a stream has in which viewers may move (R9); `MultiModalStream` is one."""
+
+    def skip(self, epoch: int | None = None) -> object | None:
+        """Go on with the next chapter; None = the turn is over already, and nothing has changed.
+
+        Raises:
+            UsageError: there is none, or the stream has ended.
+        """
+
+    def rewind(self, boundary: int, epoch: int | None = None) -> object | None:
+        """Tell the turn again from a boundary; None as for `skip`.
+
+        Raises:
+            UsageError: it cannot be told again from there, or the stream has ended.
+        """
 
 
 @runtime_checkable

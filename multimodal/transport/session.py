@@ -27,7 +27,7 @@ from multimodal.errors import (
     UsageError,
 )
 from multimodal.events import AnyEvent, AssetReserved, CueMissed, Interrupted, Reveal
-from multimodal.transport.base import Inbound, Link, Source, Turns
+from multimodal.transport.base import Inbound, Link, Moves, Source, Turns
 from multimodal.transport.scheduler import PEER_GONE, Peer, SendScheduler
 
 __all__ = ["DRAIN_LIMIT", "HELLO_LIMIT", "LINGER", "MALFORMED_LIMIT", "Limits", "ViewerSession"]
@@ -221,6 +221,8 @@ class ViewerSession:
                 self._apply_pause()
             case wire.Interrupt() | wire.Ask():
                 self._leave_turn(message)
+            case wire.Skip() | wire.Rewind():
+                self._move(message)
             case wire.Bye():
                 self.stream.ack(message)
                 raise _Over(message.reason or "the viewer left", False)
@@ -253,6 +255,22 @@ class ViewerSession:
                     stream.finish()
         if left:
             # Whoever asks wants to hear the answer.
+            self._viewer_paused = False
+            self._apply_pause()
+
+    def _move(self, message: wire.Skip | wire.Rewind) -> None:
+        if not isinstance(self.stream, Moves):
+            log.info("a viewer would move in a stream that only goes on")
+            return
+        try:
+            if isinstance(message, wire.Skip):
+                moved = self.stream.skip(message.epoch) is not None
+            else:
+                moved = self.stream.rewind(message.mark, message.epoch) is not None
+        except UsageError as error:
+            log.info("a viewer cannot move there: %s", error)
+            return
+        if moved:
             self._viewer_paused = False
             self._apply_pause()
 

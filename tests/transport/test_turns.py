@@ -215,6 +215,29 @@ def test_a_stream_that_takes_no_questions_ends_and_does_not_go_on_unseen() -> No
     virtual(scenario())
 
 
+def test_a_viewer_moves_to_the_next_chapter_and_back_to_a_mark() -> None:
+    async def scenario() -> None:
+        cues = [Cue(1, "a"), Cue(51, "b")]
+        stage = Stage(MultiModalStream(ScriptTextPipe(LONG), images(), cues=cues, chapters=[0, 50]))
+        await asyncio.sleep(1.0)
+        stage.client.send_event(wire.encode(wire.Skip(7)))  # an epoch that is not
+        stage.client.send_event(wire.encode(wire.Skip(0)))
+        await asyncio.sleep(1.0)
+        assert stage.stream.epoch == 1
+        begun = next(event.tok for event in stage.viewer.seen.events if isinstance(event, Interrupted))
+        stage.client.send_event(wire.encode(wire.Rewind(1, 0)))  # a mark before the chapter: told again from there
+        await asyncio.sleep(1.0)
+        stage.client.send_event(wire.encode(wire.Rewind(2, 10_000)))  # ahead of what was told: the tour goes on
+        seen = await stage.end()
+        assert stage.stream.epoch == 2
+        assert text_of(seen, 0) == "".join(LONG[:begun])
+        assert text_of(seen, 1).startswith("".join(LONG[50:53]))
+        assert text_of(seen, 2) == "".join(LONG)
+        assert stage.stream.refused_stops == 1
+
+    virtual(scenario())
+
+
 def test_questions_after_the_end_do_no_harm() -> None:
     async def scenario() -> None:
         stream = MultiModalStream(ScriptTextPipe(ANSWER), images(), cues=[], on_ask=answering)
