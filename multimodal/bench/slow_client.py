@@ -49,7 +49,7 @@ QUICK = Length(products=12, speed=10.0)
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """About a minute and a half; `--quick` a quarter of one."""
+    """About two minutes; `--quick` less than half of one."""
     length = QUICK if options.quick else Length()
     print(f"slow-client: {length.products * WORDS_PER_PRODUCT} words ...", file=sys.stderr, flush=True)
     return judge(asyncio.run(play(length)), length)

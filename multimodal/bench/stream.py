@@ -40,7 +40,7 @@ Costs = dict[str, list[float]]
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """About two minutes, most of them pipecat's; `--quick` a few seconds, without pipecat."""
+    """Half a minute to a minute, most of it pipecat's; `--quick` a few seconds, without pipecat."""
     rounds, count = (2, 4_000) if options.quick else (ROUNDS, COUNT)
     cost: Costs = {name: [] for name in WAYS}
     for _ in range(rounds):
@@ -165,15 +165,15 @@ async def _microseconds_per_token(count: int, one_by_one: bool) -> float:
             yield EncodedImage(f"k{i}", b"x", "image/webp", 4, 3)
 
     cues = [Cue(i, f"k{i // 3 % PICTURES}") for i in range(0, count, 3)]
-    words = shown = 0
+    words, shown = 0, list[int]()
     began = time.process_time()
     async with MultiModalStream(text(), images(), 3, cues=cues) as stream:
         async for event in stream:
             if isinstance(event, Text):
                 words += event.token_count
             elif isinstance(event, Reveal):
-                shown += 1
+                shown.append(words)
     spent = time.process_time() - began
-    if (words, shown) != (count, len(cues)):
-        raise AssertionError(f"the stream gave {words} of {count} tokens and {shown} of {len(cues)} pictures")
+    if (words, shown) != (count, [cue.anchor for cue in cues]):
+        raise AssertionError(f"the stream gave {words} of {count} tokens and {len(shown)} pictures, or not in step")
     return spent / count * 1e6
