@@ -17,6 +17,7 @@ __all__ = ["ANSWER_LIMIT", "Tab", "open_tab"]
 
 ANSWER_LIMIT = 30.0
 """Seconds that the page has to answer."""
+_LOADED = "location.href !== 'about:blank' && document.readyState === 'complete'"
 
 
 class Tab:
@@ -71,13 +72,29 @@ class Tab:
 
 @asynccontextmanager
 async def open_tab(browser: Browser, url: str) -> AsyncIterator[Tab]:
-    """A tab on `url`, closed when the block ends."""
+    """A tab on `url`, loaded, closed when the block ends.
+
+    Raises:
+        SyncError: it was not loaded within `ANSWER_LIMIT`.
+    """
     session = await browser.new_browser_cdp_session()
     target = (await session.send("Target.createTarget", {"url": url}))["targetId"]
     # Not flattened: Playwright's sessions cannot address another one, but can wrap a message to it.
     attached = (await session.send("Target.attachToTarget", {"targetId": target, "flatten": False}))["sessionId"]
     try:
-        yield Tab(session, target, attached)
+        tab = Tab(session, target, attached)
+        await _loaded(tab, url)
+        yield tab
     finally:
         await session.send("Target.closeTarget", {"targetId": target})
         await session.detach()
+
+
+async def _loaded(tab: Tab, url: str) -> None:
+    """A new tab is an empty page first, and what is asked of that one is lost when the real one takes its place."""
+    try:
+        async with asyncio.timeout(ANSWER_LIMIT):
+            while not await tab.evaluate(_LOADED):  # noqa: ASYNC110 - the page that will be there has no event yet
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise SyncError(f"the tab did not load {url} within {ANSWER_LIMIT:g} s") from None
