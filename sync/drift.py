@@ -17,8 +17,8 @@ mark_0        no words stand before it, at the beginning or behind an interrupti
 end_mark      an end mark off the interval, emitted after its words because the end was not known with the last token.
               In the skew, not in the share.
 hidden        painted while the page was hidden. Not in the painted skew, not in the share.
-overtaken     the frame that applied it applied a later mark's picture too (words and pictures that a bad road delivers
-              together), so that it never was on the glass. In the skew, not in the share.
+overtaken     the frame that applied it and its words applied a later mark's picture too (a bad road delivers a
+              passage at once), so that it never was on the glass. In the skew, not in the share.
 Same-frame share = judged reveals painted in the frame of their words / judged reveals. Judged are all reveals that are
 not counted apart; one that no receipt covers is a miss. Without receipts there is no share.
 
@@ -131,7 +131,8 @@ def pairs(log: SyncLog) -> list[Pair]:
     last_mark: dict[int, int] = {}
     for place in range(len(found) - 1, -1, -1):
         pair, frame = found[place], found[place].frames[1]
-        if frame is not None and last_mark.setdefault(frame.frame, pair.reveal.mark) != pair.reveal.mark:
+        later = frame is not None and last_mark.setdefault(frame.frame, pair.reveal.mark) != pair.reveal.mark
+        if later and pair.same_frame:
             found[place] = msgspec.structs.replace(pair, apart=pair.apart or "overtaken")
     return found
 

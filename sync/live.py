@@ -219,11 +219,11 @@ class LiveDrift:
     def _seen(self, pending: _Pending, receipt: Receipt, *, overtaken: bool) -> DriftSample:
         words, sample = pending.words, pending.sample
         hidden = not receipt.visible or (words is not None and not words.visible)
-        apart = sample.apart or ("hidden" if hidden else "overtaken" if overtaken else "")
         skew = same = None
         if words is not None and words.frame is not None:
             skew = None if hidden else round(receipt.t_ms - words.t_ms, 3)
             same = words.frame == receipt.frame
+        apart = sample.apart or ("hidden" if hidden else "overtaken" if overtaken and same else "")
         sample = msgspec.structs.replace(
             sample, vantage="painted", skew_ms=skew, same_frame=None if apart else same, apart=apart
         )
