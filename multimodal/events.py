@@ -185,14 +185,5 @@ class ErrorRaised(Event, frozen=True, tag="error"):
 
 
 AnyEvent = (
-    StreamStart
-    | Text
-    | SyncMark
-    | AssetReserved
-    | Reveal
-    | Swap
-    | CueMissed
-    | Interrupted
-    | StreamEnd
-    | ErrorRaised
+    StreamStart | Text | SyncMark | AssetReserved | Reveal | Swap | CueMissed | Interrupted | StreamEnd | ErrorRaised
 )

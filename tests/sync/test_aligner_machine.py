@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis.errors import NoSuchExample
@@ -14,7 +16,7 @@ from tests.sync.driving import Scenario, drive, scenarios
 from tests.sync.oracle import check_order, check_times
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=int(os.environ.get("MULTIMODAL_ALIGNMENTS", "600")), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
 def test_order_and_time_are_those_of_the_rules(run: Scenario) -> None:
     log = drive(run.aligner(), run.schedule())
