@@ -54,9 +54,11 @@ def test_every_link_leads_somewhere() -> None:
 
 def test_commands_and_options_exist() -> None:
     helps = ""
-    for words in (["--help"], ["tour", "--help"], ["bench", "--help"]):
-        helps += subprocess.run(
-            [sys.executable, "-m", "multimodal", *words], capture_output=True, text=True, check=True
-        ).stdout
+    for words in (["multimodal", "--help"], ["multimodal", "tour", "--help"], ["multimodal", "bench", "--help"]):
+        helps += subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=True).stdout
+    # The plugin's own options are pytest's to list.
+    helps += subprocess.run(
+        [sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True
+    ).stdout
     for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)):
         assert option in helps, option

@@ -16,7 +16,11 @@ from tests.sync.driving import Scenario, drive, scenarios
 from tests.sync.oracle import check_order, check_times
 
 
-@settings(max_examples=int(os.environ.get("MULTIMODAL_ALIGNMENTS", "600")), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = int(os.environ.get("MULTIMODAL_ALIGNMENTS", "600"))
+"""Random runs; `make soak` asks for more."""
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
 def test_order_and_time_are_those_of_the_rules(run: Scenario) -> None:
     log = drive(run.aligner(), run.schedule())
