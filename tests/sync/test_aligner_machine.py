@@ -15,7 +15,6 @@ from multimodal.values import Token
 from tests.sync.driving import Scenario, drive, scenarios
 from tests.sync.oracle import check_order, check_times
 
-
 EXAMPLES = int(os.environ.get("MULTIMODAL_ALIGNMENTS", "600"))
 """Random runs; `make soak` asks for more."""
 
