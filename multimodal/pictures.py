@@ -32,6 +32,9 @@ class PictureDesk:
 
     def __init__(self, pipe: ImagePipe, inbox: Inbox, aligner: Aligner, cues: Iterable[Cue]) -> None:
         self._pipe, self._inbox, self._aligner = pipe, inbox, aligner
+        # Asked once: whether an object fits a protocol costs microseconds, and cues are many.
+        self._wants = pipe if isinstance(pipe, Wants) else None
+        self._describes = pipe if isinstance(pipe, Describes) else None
         self._cues = list(cues)
         self._pictures: dict[str, EncodedImage] = {}
         self._settled: set[str] = set()
@@ -56,22 +59,27 @@ class PictureDesk:
         planned = [cue.key for cue in sorted(self._cues, key=lambda cue: cue.anchor)]
         keys = every.keys if every else list(dict.fromkeys([*planned, *may_come]))
         self._later.extend(keys)
-        self.advance(LOOK_AHEAD)
+        if keys:
+            self.advance(LOOK_AHEAD)
+        elif self._wants is not None:
+            self._wants.want((), final=every is not None)
         spawn(pump_images(self._pipe, self._inbox, self._take, self._fail, self._no_more))
 
     def advance(self, count: int) -> None:
         """So many cues have their outcome: ask for as many further pictures of the plan."""
+        if not self._later:
+            return
         keys = [self._later.popleft() for _ in range(min(count, len(self._later)))]
-        if isinstance(self._pipe, Wants) and not self._over:
-            self._pipe.want(tuple(keys), final=self._inbox.turn.every is not None and not self._later)
-        if isinstance(self._pipe, Describes) and keys and self._spawn is not None:
-            self._spawn(describe(self._pipe, keys, self._inbox, self._aligner.feed_asset))
+        if self._wants is not None and not self._over:
+            self._wants.want(tuple(keys), final=self._inbox.turn.every is not None and not self._later)
+        if self._describes is not None and self._spawn is not None:
+            self._spawn(describe(self._describes, keys, self._inbox, self._aligner.feed_asset))
 
     def want(self, cue: Cue) -> None:
         """A cue was declared: its picture is needed."""
         self._cues.append(cue)
-        if isinstance(self._pipe, Wants) and not self._over:
-            self._pipe.want([cue.key])
+        if self._wants is not None and not self._over:
+            self._wants.want([cue.key])
         elif self._over and cue.key not in self._settled:
             self._fail(cue.key, self._over)
 

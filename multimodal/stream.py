@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 ASKED_AHEAD = 16
 """Products up to which the pictures of all are asked for before the first is named; of more, each when it is named."""
+OUTCOMES = (Reveal, CueMissed)
 TIMER_SLACK = 1e-6
 """Seconds by which an event loop may wake early; within it a deadline counts as met."""
 
@@ -139,6 +140,7 @@ class MultiModalStream:
         if self._group is not None or self._closed:
             raise UsageError("a MultiModalStream runs once; make a new one for another run")
         self._group = asyncio.TaskGroup()
+        self._clock = asyncio.get_running_loop().time
         await self._group.__aenter__()
         if self._cue_feed is not None:
             self._cue_feed.connect(self._talk.declare_own)
@@ -374,7 +376,7 @@ class MultiModalStream:
             self._reading = False
 
     async def _next_events(self) -> list[AnyEvent]:
-        loop, inbox = asyncio.get_running_loop(), self._inbox
+        clock, inbox = self._clock, self._inbox
         while not (events := self._aligner.events()):
             if self._aligner.ended or self._closed:
                 failure, inbox.failure = inbox.failure, None
@@ -386,11 +388,11 @@ class MultiModalStream:
             if not self._speaking and inbox.turn.waiting and (timer is None or self._preroll_until < timer):
                 timer = self._preroll_until
             await inbox.sleep(timer)
-            self._feed(loop.time())
+            self._feed(clock())
         self._talk.journal.append(events)
-        settled = sum(isinstance(event, Reveal | CueMissed) for event in events)
-        if settled:
-            self._desk.advance(settled)
+        for event in events:
+            if isinstance(event, OUTCOMES):
+                self._desk.advance(1)
         if self._live is not None:
             for event in events:
                 sample = self._live.emitted(event)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from multimodal.errors import UsageError
@@ -40,6 +41,7 @@ class Tape:
         self._position = 0
         self._moves = 0
         self._exhausted = False
+        self._clock: Callable[[], float] | None = None
 
     @property
     def position(self) -> int:
@@ -66,7 +68,7 @@ class Tape:
         return self
 
     async def __anext__(self) -> Token | str:
-        clock = asyncio.get_running_loop().time
+        clock = self._clock = self._clock or asyncio.get_running_loop().time
         while True:
             if self._position < self._end:
                 item, gap = self._kept[self._position - self._end]
