@@ -28,6 +28,7 @@ __all__ = [
     "Fate",
     "Tour",
     "Turn",
+    "concept",
     "cues",
     "named_tours",
     "paces",
@@ -49,6 +50,7 @@ PIECES = (
 BURSTS_MS = (0, 0, 0, 1, 20, 50, 400)
 """Gaps between tokens: mostly several at one instant, then nothing for a while."""
 KEYS = "ABCDEF"
+CONCEPTS = (("boils", "kettle", "halo"), ("mini",), ("很好", "水壶"), ("3.5", "mug"))
 
 
 SHOP = tuple(
@@ -198,11 +200,18 @@ def tours(*, max_tokens: int = 24, keys: Sequence[str] = KEYS, interrupted: bool
     return token_streams(max_size=max_tokens).flatmap(around)
 
 
-def named_tours(*, max_pieces: int = 12) -> SearchStrategy[Tour]:
+def concept(text: str) -> list[float]:
+    """An embedding small enough to reason about: how often `text` speaks of boiling, smallness, praise, and mugs."""
+    folded = text.casefold()
+    return [float(sum(folded.count(word) for word in words)) for words in CONCEPTS]
+
+
+def named_tours(*, max_pieces: int = 12, meaning: bool = False) -> SearchStrategy[Tour]:
     """Tours whose cues are in the narration: products named, and ``[[show:sku]]`` markers, cut into tokens anywhere.
 
     Args:
         max_pieces: how many words, names and markers.
+        meaning: words about a product are a cue too, by `concept`.
 
     Raises:
         UsageError: Hypothesis is not installed.
@@ -235,6 +244,7 @@ def named_tours(*, max_pieces: int = 12) -> SearchStrategy[Tour]:
                         "markers": st.just(True),
                         "repeat": st.sampled_from(("first", "every")),
                         "lead": st.integers(0, 3),
+                        "embed": st.just(concept if meaning else None),
                     }
                 ),
             )

@@ -121,6 +121,33 @@ def test_every_rule_holds_where_the_narration_says_what_to_show(tour: Tour) -> N
     assert b"".join(normalized(again, times=True).lines()) == b"".join(normalized(log, times=True).lines())
 
 
+def test_every_rule_holds_where_meaning_says_it_too() -> None:
+    by_meaning = 0
+
+    @settings(HOW_MANY, max_examples=MORE or 200)
+    @given(named_tours(meaning=True))
+    def each(tour: Tour) -> None:
+        nonlocal by_meaning
+        log = play(tour)
+        assert_every_cue_settled(log, text=tour.seen_text)
+        assert_right_product(log, words=False)
+        assert_no_spoiler(log)
+        assert_holds_kept(log, max_hold=tour.settings["max_hold"], hold_tolerance_ms=LOOSE_MS)
+        if log.of(Reveal):
+            assert_in_sync(log, "strict", max_hold=tour.settings["max_hold"], hold_tolerance_ms=LOOSE_MS)
+        shown = {event.key for events in log.outcomes.values() for event in events}
+        briefs = [ProductBrief(product.id, product.title, product.aliases) for product in tour.products]
+        named = {product for mention in Names(briefs).find(log.text).items for product in mention.ids}
+        asked = set(re.findall(r"\[\[show:([A-D])", tour.text))
+        assert shown >= named | asked, "meaning takes nothing from names and markers"
+        by_meaning += bool(shown - named - asked)
+        again = play(tour)
+        assert b"".join(normalized(again, times=True).lines()) == b"".join(normalized(log, times=True).lines())
+
+    each()
+    assert by_meaning > 10, "words about a product brought its picture in too few tours to prove anything"
+
+
 # ---- what the strategies draw ----------------------------------------------------------------------------------------
 
 ONCE = settings(max_examples=3000, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
