@@ -58,7 +58,11 @@ _SCRIPT = """
   };
 
   const shown = (el) => el.isConnected && el.checkVisibility({visibilityProperty: true, opacityProperty: true});
-  const boxOf = (el) => { const r = el.getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; };
+  // A word that breaks at a hyphen has a box on each line; one box around both would hold its neighbours too.
+  const boxOf = (el) => {
+    const r = el.getClientRects()[0] ?? el.getBoundingClientRect();
+    return [r.left, r.top, r.width, r.height];
+  };
   const isWord = (el) => el.matches('span.word[data-tok]');
   const isPicture = (el) => el.matches('img[part~="picture"][data-key]');
   const touch = (el) => { pending.push([el, n, document.hidden]); };
