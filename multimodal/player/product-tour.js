@@ -4,6 +4,7 @@
  * One message of the server ("bundle") is applied whole in one animation frame, so that a picture and the words about
  * it are painted together; what was painted is reported back ("painted") and kept in `element.log`.
  * Every interruption begins a new epoch; nothing of an older one is put on the page any more.
+ * One file, long as it is: a shop embeds one module without a bundler, and a second would cost it a round trip.
  * The messages are those of multimodal/wire.py. Text is only ever written as text, never as markup.
  *
  * Attributes: src (WHEP-style URL), token (Bearer), theme (light | dark; default: the reader's), autoplay.

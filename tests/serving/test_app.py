@@ -323,6 +323,7 @@ def test_a_client_that_connects_and_never_says_hello_is_given_up() -> None:
     async def scenario(served: Served) -> None:
         link, _ = await join(f"{served.base}/tour/whep/demo")
         await link.opened()
+        assert served.sessions == 1
         await until(lambda: not served.sessions)
         await link.aclose()
 

@@ -119,7 +119,7 @@ def agrees(run: tuple[list[str], list[Product]], repeat: Repeat, lead: int, last
 @settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(narrations(), st.sampled_from(["first", "every"]), st.integers(0, 4), st.booleans())
 def test_any_narration_however_cut(run: tuple[list[str], list[Product]], repeat: Repeat, lead: int, last: bool) -> None:
-    agrees(run, repeat, lead, last)
+    assert agrees(run, repeat, lead, last)
 
 
 @settings(max_examples=300, deadline=None)

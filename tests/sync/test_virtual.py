@@ -158,8 +158,11 @@ def test_a_failing_pipe_comes_out_behind_the_end() -> None:
 
 
 def test_a_stream_that_was_never_stepped_is_closed_too() -> None:
+    stream = make()
     with VirtualClock() as clock:
-        SteppedStream(make(), clock).close()
+        SteppedStream(stream, clock).close()
+        with pytest.raises(UsageError, match="runs once"):
+            clock.run(stream.__aenter__())
 
 
 def test_a_busy_loop_is_told_instead_of_hanging(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -271,7 +271,9 @@ def test_cancelling_a_close_still_closes() -> None:
         await asyncio.sleep(0)
         closing.cancel()
         await asyncio.wait([closing])
+        assert closing.cancelled()
         await server.aclose()
+        assert server._pc.connectionState == "closed"
         await client.aclose()
 
     clean(scenario)
