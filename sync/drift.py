@@ -65,6 +65,7 @@ __all__ = [
     "pairs",
     "skew_uncertainty_ms",
     "trend",
+    "words_at",
 ]
 
 GRAIN_MS = 0.1
@@ -306,11 +307,12 @@ def _trend(log: SyncLog, skews: dict[Vantage, list[Pair]]) -> Slope:
     if not skews:
         return Slope()
     vantage, those = list(skews.items())[-1]
-    at_ms = [_words_at(log, pair, vantage) for pair in those]
+    at_ms = [words_at(log, pair, vantage) for pair in those]
     return Slope.over(at_ms, [pair.skew_ms[vantage] for pair in those])
 
 
-def _words_at(log: SyncLog, pair: Pair, vantage: Vantage) -> float:
+def words_at(log: SyncLog, pair: Pair, vantage: Vantage) -> float:
+    """When the words of a pair were seen from a vantage point at which the pair has a skew, in milliseconds."""
     assert pair.words is not None  # a pair without words has no skew
     if vantage == "painted":
         frame = pair.frames[0]

@@ -19,7 +19,7 @@ from statistics import NormalDist, linear_regression
 import msgspec
 
 from multimodal.errors import UsageError
-from multimodal.sync.drift import Pair, pairs
+from multimodal.sync.drift import Pair, pairs, words_at
 from multimodal.sync.faults import Cause, Fault, tokens
 from multimodal.sync.log import SyncLog
 from multimodal.sync.report import VANTAGES, Vantage
@@ -94,7 +94,7 @@ def growth_faults(log: SyncLog, confidence: float) -> Iterator[Fault]:
         those = [pair for pair in measured if vantage in pair.skew_ms]
         if not those and vantage != "emitted":
             continue
-        times_ms = [_words_at(log, pair, vantage) for pair in those]
+        times_ms = [words_at(log, pair, vantage) for pair in those]
         growth = growth_of(times_ms, [pair.skew_ms[vantage] for pair in those], confidence)
         if growth.grows:
             yield _fault(those[-1], vantage, growth, max(times_ms) - min(times_ms))
@@ -110,15 +110,6 @@ def _fault(last: Pair, vantage: Vantage, growth: Growth, length_ms: float) -> Fa
     return Fault(
         verdict, BLAMED[vantage], why, last.reveal.anchor, f"cue {last.reveal.cue}, seq {last.reveal.seq}, the last one"
     )
-
-
-def _words_at(log: SyncLog, pair: Pair, vantage: Vantage) -> float:
-    assert pair.words is not None  # a pair without words has no skew
-    if vantage == "painted":
-        frame = pair.frames[0]
-        assert frame is not None
-        return frame.t_ms
-    return log.arrival[pair.words.seq] if vantage == "arrived" else pair.words.pts_ms
 
 
 def _student(share: float, freedom: int) -> float:
