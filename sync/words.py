@@ -16,6 +16,14 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"')\]”’»]*(?=\s|$)|[。！？]+[”
 _GAP = re.compile(r"[^\w.!?…。！？]*")
 """What may stand between a name and the boundary behind it: spaces, commas, quotes; no sentence end."""
 
+_NO_SPACES = (
+    "\u0e00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff"
+    "\U00016fe0-\U00018dff\U0001aff0-\U0001b2ff\U00020000-\U0003ffff"
+)
+"""Scripts whose words are not set apart by spaces, from Thai to ideographs, and Korean, which joins its particles."""
+_LETTER = rf"[^\W{_NO_SPACES}]"
+_ACCENTS = "\u0300-\u036f"
+
 SENTENCE_CHARS = 1000
 """A sentence is looked for no further back, so that a long narration costs no more than a short one."""
 
@@ -100,10 +108,11 @@ def _folded(name: str) -> str:
 
 
 def _whole(name: str) -> str:
-    """The name as a pattern: any spacing, and no letter may touch it; scripts without spaces have no such border."""
+    """The name as a pattern: any spacing, and no letter may touch it that could belong to the same word.
+
+    Words end where the script changes: "Air" is named between two ideographs, and a name in Thai or Chinese anywhere.
+    """
     body = r"\s+".join(map(re.escape, name.split()))
-    return ("" if _spaceless(name[0]) else r"(?<!\w)") + body + ("" if _spaceless(name[-1]) else r"(?!\w)")
-
-
-def _spaceless(char: str) -> bool:
-    return char >= "⺀" or not char.isalnum()
+    before = f"(?<!{_LETTER})" if re.match(_LETTER, name) else ""
+    after = f"(?!{_LETTER})" if re.search(f"{_LETTER}[{_ACCENTS}]*$", name) else ""
+    return f"{before}{body}{after}(?![{_ACCENTS}])"
