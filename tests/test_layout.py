@@ -19,14 +19,14 @@ HEAVY = ("torch", "transformers", "aiortc", "av", "PIL", "numpy", "starlette", "
 # Each layer may import itself and those before it; a module may sit in one layer only.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("values", "events", "errors", "_version"),
-    ("wire",),
+    ("wire", "estimate"),
     ("pipes", "sync"),
     ("tape", "turn", "pumps", "pictures", "conversation", "stream"),
     ("journal", "transport"),
     ("serving", "browser", "glass"),
     ("player", "assets"),
     ("demos", "bench", "check", "recordings"),
-    ("replay", "plan"),
+    ("replay", "plan", "doctor"),
     ("commands", "cli", "__main__"),
 )
 LAZY_UPWARDS = {("sync", "stream"), ("sync", "transport"), ("sync", "browser"), ("sync", "check")}
@@ -132,6 +132,39 @@ def test_the_core_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def heavy_imports(path: Path, wanted: set[str]) -> list[tuple[str, int, bool]]:
+    """(module, line, at the top of the file) for every import of `wanted`, those for type checkers left out."""
+    tree = ast.parse(path.read_text())
+    skipped = {
+        id(n)
+        for i in ast.walk(tree)
+        if isinstance(i, ast.If) and ast.unparse(i.test) == "TYPE_CHECKING"
+        for n in ast.walk(i)
+    }
+    inner = {
+        id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef) for n in ast.walk(f)
+    }
+    found = []
+    for node in ast.walk(tree):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            if name.split(".")[0] in wanted and id(node) not in skipped:
+                found.append((name, node.lineno, id(node) not in inner))
+    return found
+
+
+@pytest.mark.parametrize("name", [n for n in modules() if n != "multimodal"])
+def test_the_language_model_stands_behind_one_door(name: str) -> None:
+    """torch and transformers: at the top of `pipes/local.py` and `pipes/local_*.py` only, elsewhere in functions."""
+    found = heavy_imports(modules()[name], {"torch", "transformers"})
+    if name.startswith("multimodal.pipes.local"):
+        return
+    assert [entry for entry in found if entry[2]] == [], f"{name} loads it with its own import"
+    measuring = name.startswith(("multimodal.bench.", "multimodal.doctor", "multimodal.estimate"))
+    assert not found or measuring, f"{name} has no business with it: {found}"
 
 
 @pytest.mark.parametrize("name", multimodal.__all__)
