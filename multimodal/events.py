@@ -118,6 +118,7 @@ class AssetReserved(Event, frozen=True, tag="asset"):
     alt: str = ""
     placeholder: str = ""
     variants: tuple[Variant, ...] = ()
+    color: str = ""
 
 
 class Reveal(Event, frozen=True, tag="reveal"):

@@ -19,6 +19,7 @@ __all__ = [
     "LatePolicy",
     "Product",
     "ProductImage",
+    "ProductVariant",
     "Token",
     "Variant",
     "check_seconds",
@@ -69,6 +70,7 @@ class Asset(msgspec.Struct, frozen=True):
         alt: alternative text.
         placeholder: data URI of a tiny preview ("" = none).
         variants: the encodings to choose from (empty until encoded).
+        color: its dominant colour as ``#rrggbb``, which fills the slot until there is more ("" = not known).
     """
 
     key: str
@@ -78,6 +80,7 @@ class Asset(msgspec.Struct, frozen=True):
     alt: str = ""
     placeholder: str = ""
     variants: tuple[Variant, ...] = ()
+    color: str = ""
 
 
 class EncodedImage(msgspec.Struct, frozen=True):
@@ -93,6 +96,7 @@ class EncodedImage(msgspec.Struct, frozen=True):
         alt: alternative text.
         placeholder: data URI of a tiny preview ("" = none).
         sha256: hex digest of `data`; computed when left empty.
+        color: its dominant colour as ``#rrggbb`` ("" = not known).
     """
 
     key: str
@@ -104,6 +108,7 @@ class EncodedImage(msgspec.Struct, frozen=True):
     alt: str = ""
     placeholder: str = ""
     sha256: str = ""
+    color: str = ""
 
     def __post_init__(self) -> None:
         if not self.key or not self.data:
@@ -114,7 +119,9 @@ class EncodedImage(msgspec.Struct, frozen=True):
     def asset(self) -> Asset:
         """The same picture without its bytes."""
         variant = Variant(self.media_type, self.width_px, len(self.data), self.sha256)
-        return Asset(self.key, self.product, self.width_px, self.height_px, self.alt, self.placeholder, (variant,))
+        return Asset(
+            self.key, self.product, self.width_px, self.height_px, self.alt, self.placeholder, (variant,), self.color
+        )
 
 
 class ImageFailure(msgspec.Struct, frozen=True):
@@ -132,15 +139,60 @@ class ImageFailure(msgspec.Struct, frozen=True):
 
 
 class ProductImage(msgspec.Struct, frozen=True):
-    """One picture of a product: `key` names it in a stream, `source` is its path or URL as the catalogue gave it."""
+    """One picture of a product.
+
+    Args:
+        key: names it in a stream.
+        source: its path or URL as the catalogue gave it.
+        alt: alternative text.
+        width_px: its width as the catalogue says it; 0 = not said.
+        height_px: its height as the catalogue says it; 0 = not said.
+    """
 
     key: str
     source: str
     alt: str = ""
+    width_px: int = 0
+    height_px: int = 0
+
+
+class ProductVariant(msgspec.Struct, frozen=True):
+    """One size, colour or other choice of a product.
+
+    Args:
+        id: unique among the variants of its product.
+        title: what tells it apart.
+        options: (name, value) pairs, as in ``(("Colour", "green"),)``.
+        price: exact, in the product's currency; None = the product's own.
+        availability: as the product's; "" = the product's own.
+        images: keys of those of the product's pictures that show it.
+    """
+
+    id: str
+    title: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    price: Decimal | None = None
+    availability: str = ""
+    images: tuple[str, ...] = ()
 
 
 class Product(msgspec.Struct, frozen=True):
-    """A product of a catalogue; `price` is exact, `currency` an ISO 4217 code ("" = not given)."""
+    """A product of a catalogue.
+
+    Args:
+        id: unique in the catalogue.
+        title: what it is called.
+        aliases: other names that it goes by.
+        description: plain text.
+        brand: who makes it.
+        price: exact; the lowest of its variants where it has none of its own; None = not given.
+        currency: ISO 4217 code ("" = not given).
+        availability: schema.org's ItemAvailability in small letters, as ``in_stock`` ("" = not given).
+        url: its page.
+        images: its pictures, the most telling first.
+        variants: its choices; empty where there is only one.
+        facts: (name, value) pairs, as in ``(("material", "stoneware"),)``.
+    """
 
     id: str
     title: str
@@ -152,6 +204,8 @@ class Product(msgspec.Struct, frozen=True):
     availability: str = ""
     url: str = ""
     images: tuple[ProductImage, ...] = ()
+    variants: tuple[ProductVariant, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 class Cue(msgspec.Struct, frozen=True):

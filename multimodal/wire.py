@@ -7,7 +7,7 @@ Two channels carry everything. `events` is ordered and reliable and carries JSON
                        tick    keeps the road warm after a reveal, a sentence end or a pause; no answer
     both ways          ping    answered at once by pong with the same id and t
                        bye     a clean close, with a reason
-    viewer -> server   hello, ready, painted, ack, pause, resume
+    viewer -> server   hello, ready, need, painted, ack, pause, resume
                        interrupt, ask: leave the turn of the epoch they name, and answer this question
                        skip, rewind: go on with its next chapter, or again from one of its marks
 
@@ -30,6 +30,8 @@ from multimodal.events import VERSION, AnyEvent, Event
 __all__ = [
     "ASK_LIMIT",
     "EVENTS_CHANNEL",
+    "HAVE_CHARS",
+    "HAVE_LIMIT",
     "IMAGES_CHANNEL",
     "MESSAGE_LIMIT_BYTES",
     "Ack",
@@ -39,6 +41,7 @@ __all__ = [
     "ClientMessage",
     "Hello",
     "Interrupt",
+    "Need",
     "Painted",
     "Part",
     "Pause",
@@ -72,13 +75,20 @@ MESSAGE_LIMIT_BYTES = 60 * 1024
 ASK_LIMIT = 2000
 """Characters of one question."""
 
+HAVE_CHARS = 16
+"""Of a picture's SHA-256, as many of its first hex digits tell whether a viewer has it: two alike among thousands are as
+likely as one in 10^12, and the viewer compares the whole."""
+HAVE_LIMIT = 512
+"""Pictures that a hello may name, so that it stays a small message."""
+
 _Epoch = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
     """The viewer's first message: the server says nothing before it.
 
-    `cursor` is the last `seq` the viewer holds (-1 = none), `viewport` its width and height in CSS pixels.
+    `cursor` is the last `seq` the viewer holds (-1 = none), `viewport` its width and height in CSS pixels, `have` the
+    beginnings (`HAVE_CHARS`) of the SHA-256 of pictures that it holds from earlier: their bytes are not sent again.
     """
 
     v: int = VERSION
@@ -89,6 +99,7 @@ class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
     save_data: bool = False
     reduced_motion: bool = False
     join_token: str = ""
+    have: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=64)], ...], msgspec.Meta(max_length=HAVE_LIMIT)] = ()
 
 
 class Ready(msgspec.Struct, frozen=True, tag_field="type", tag="ready"):
@@ -97,6 +108,12 @@ class Ready(msgspec.Struct, frozen=True, tag_field="type", tag="ready"):
     key: str
     ok: bool = True
     reason: str = ""
+
+
+class Need(msgspec.Struct, frozen=True, tag_field="type", tag="need"):
+    """A picture that the hello said to hold cannot be found any more: its bytes have to come after all."""
+
+    key: str
 
 
 class Painted(msgspec.Struct, frozen=True, tag_field="type", tag="painted"):
@@ -198,7 +215,9 @@ class Part(msgspec.Struct, frozen=True):
     payload: bytes
 
 
-ClientMessage = Hello | Ready | Painted | Ack | Pause | Resume | Interrupt | Ask | Skip | Rewind | Ping | Pong | Bye
+ClientMessage = (
+    Hello | Ready | Need | Painted | Ack | Pause | Resume | Interrupt | Ask | Skip | Rewind | Ping | Pong | Bye
+)
 ServerMessage = Bundle | Tick | Ping | Pong | Bye
 
 _encoder = msgspec.json.Encoder()

@@ -32,6 +32,7 @@ const SILENCE_MS = 10000; // the server pings every second: ten lost in a row is
 const PICTURE_LIMIT = 16 << 20; // bytes of one picture
 const UNFINISHED_LIMIT = 64 << 20; // bytes of all pictures that have not come whole
 const PICTURES_LIMIT = 2000;
+const HAVE_LIMIT = 256; // pictures that are kept for the next tour
 const ACK_BYTES = 16384, ACK_MS = 50; // inside the server's window of 64 KiB, so that it never runs dry
 
 const now = () => performance.now();
@@ -41,6 +42,18 @@ const formats = (async () => {
   const avif = await self.ImageDecoder?.isTypeSupported('image/avif').catch(() => false);
   return [...(avif ? ['image/avif'] : []), 'image/webp', 'image/jpeg', 'image/png'];
 })();
+
+/** Pictures of earlier tours, by content: what is here is not sent again. Not on plain http, nor where it is forbidden. */
+const store = (async () => caches.open('product-tour'))().catch(() => null);
+/** @param {string} sha256 */
+const place = (sha256) => `https://picture/${sha256}`;
+const held = async () => ((await (await store)?.keys()) ?? []).map(({ url }) => url.slice(-64));
+/** Keeps a picture, and of all the newest. @param {string} sha256 @param {Uint8Array} data */
+const keep = async (sha256, data) => {
+  const cache = await store;
+  await cache?.put(place(sha256), new Response(data));
+  for (const old of (await held()).slice(0, -HAVE_LIMIT)) await cache?.delete(place(old));
+};
 
 const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
   for (let bit = 8; bit--;) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
@@ -88,7 +101,7 @@ const decoded = async (src) => {
 
 /** One connection: signalling, two channels, acks, pings. It knows messages, not what they mean to a reader. */
 class Road {
-  heard = now(); over = false; greeted = false; seq = -1; bytes = 0;
+  heard = now(); over = false; greeted = false; seq = -1; bytes = 0; have = new Set();
   #url; #token; #on; #pc; #events; #beat; #held = []; #resource; #pings = 0;
   #ackedBytes = 0; #ackedAt = 0; #ackTimer = 0; #farewell = 0;
 
@@ -152,9 +165,11 @@ class Road {
 
   async #hello() {
     const saving = !!navigator.connection?.saveData;
+    this.have = new Set((await held().catch(() => [])).map((sha256) => sha256.slice(0, 16)));
     const hello = {
       type: 'hello', v: VERSION, cursor: this.seq, formats: await formats, viewport: [innerWidth, innerHeight],
       dpr: devicePixelRatio, save_data: saving, reduced_motion: matchMedia('(prefers-reduced-motion: reduce)').matches,
+      have: [...this.have],
     };
     this.send(hello);
     this.greeted = true;
@@ -583,8 +598,9 @@ export class ProductTour extends HTMLElement {
     return picture;
   }
 
-  #asset(road, { key, product, alt, width_px, height_px, placeholder, variants }) {
+  #asset(road, { key, product, alt, width_px, height_px, placeholder, variants, color }) {
     const picture = this.#picture(key);
+    if (color) picture.slot.style.backgroundColor = color;
     Object.assign(picture, { product, alt, width_px, height_px });
     if (variants?.length) picture.variants = variants;
     if (placeholder?.startsWith('data:image/') && !picture.preview) {
@@ -620,17 +636,23 @@ export class ProductTour extends HTMLElement {
   async #prepare(road, picture) {
     const { variants, parts, key } = picture;
     const variant = variants.find((v) => parts ? v.size_bytes === parts.total : v.url) ?? variants[0];
-    if (picture.settled || !variant || !(picture.whole || variant.url)) return;
+    const sha256 = variant?.sha256, kept = !parts && road.have.has(sha256?.slice(0, 16));
+    if (picture.settled || !variant || !(picture.whole || variant.url || kept)) return;
     picture.settled = true;
-    let reason = '', src = variant.url;
+    let reason = '', src = variant.url, data = picture.whole && parts.data;
     try {
-      if (picture.whole) {
-        if (crypto.subtle && variant.sha256) { // absent on plain http
-          const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', parts.data));
-          if (Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('') !== variant.sha256) reason = 'wrong_sha256';
-        }
-        src = URL.createObjectURL(new Blob([parts.data], { type: variant.media_type }));
+      if (kept) data = await (await store)?.match(place(sha256)).then((found) => found?.arrayBuffer()).catch(() => null);
+      if (data && crypto.subtle && sha256) { // absent on plain http
+        const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
+        if (Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('') !== sha256) reason = 'wrong_sha256';
+        else if (!kept) keep(sha256, data).catch(() => {}); // a full disk costs the next tour its bytes, not this one
       }
+      if (kept && (!data || reason)) { // thrown away or spoilt meanwhile
+        road.have.delete(sha256.slice(0, 16));
+        picture.settled = false;
+        return road.send({ type: 'need', key });
+      }
+      if (data) src = URL.createObjectURL(new Blob([data], { type: variant.media_type }));
       if (!reason) picture.settle(await decoded(src));
     } catch {
       reason = 'undecodable';

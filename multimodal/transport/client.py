@@ -13,12 +13,15 @@ the same protocol, so a tour can be driven from Python over WebRTC or in memory.
     V7  Who interrupts or asks names the epoch that it leaves, and is in the next one from then on: words and
         pictures of an older epoch are acknowledged and not shown, a bundle that still waits for its last piece
         included. What else they bring (assets, errors, the end) counts.
+    V8  The hello names, by hash, the pictures held from earlier; one of them is whole as soon as its `asset`
+        came, and its bytes are not waited for.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -95,15 +98,21 @@ class _Assembly:
 
 
 class ViewerProtocol:
-    """What a viewer says and shows (rules V1-V7 above).
+    """What a viewer says and shows (rules V1-V8 above).
 
     Args:
         hello: the first message; its cursor is the last `seq` already held.
         now: seconds, monotonic.
+        held: the bytes of pictures from earlier tours; at most `wire.HAVE_LIMIT` of them are named in the hello.
     """
 
-    def __init__(self, hello: wire.Hello | None = None, *, now: float = 0.0) -> None:
+    def __init__(self, hello: wire.Hello | None = None, *, now: float = 0.0, held: Iterable[bytes] = ()) -> None:
         hello = wire.Hello() if hello is None else hello
+        by_hash = [(hashlib.sha256(data).hexdigest(), data) for data in held]
+        self._held = dict(by_hash[-wire.HAVE_LIMIT :])
+        if self._held:
+            have = tuple(digest[: wire.HAVE_CHARS] for digest in self._held)
+            hello = msgspec.structs.replace(hello, have=have)
         self.seq = hello.cursor
         self.epoch = 0
         self.picture_bytes = 0
@@ -203,7 +212,9 @@ class ViewerProtocol:
             self.seq = number.seq
         for event in bundle.events:
             if isinstance(event, AssetReserved) and event.variants:
-                self._sha256[event.key] = event.variants[0].sha256
+                digest = self._sha256[event.key] = event.variants[0].sha256
+                if digest in self._held:
+                    self._whole[event.key] = self._held[digest]
         self._split += bundle.events
         self._ack_at = now + ACK_DELAY if self._ack_at is None else self._ack_at
         if bundle.more:

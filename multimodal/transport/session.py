@@ -89,6 +89,9 @@ class ViewerSession:
         self.scheduler = SendScheduler()
         self.malformed = 0
         self.ignored = 0
+        self.pictures_kept = 0
+        """Pictures that the viewer held already, so that no byte of them was sent."""
+        self._have: frozenset[str] = frozenset()
         self.failure: PipeError | None = None
         self.reason = ""
         self._limits = limits or Limits()
@@ -131,6 +134,7 @@ class ViewerSession:
         hello = await self._hello()
         self.link.on_writable(self._wake.set)
         async with self.stream:
+            self._have = frozenset(digest[: wire.HAVE_CHARS] for digest in hello.have)
             self.stream.ack(hello)
             self.scheduler.start(self._now())
             try:
@@ -216,6 +220,12 @@ class ViewerSession:
                 if self._zero < math.inf:
                     self._record({"vantage": "ready", "t_ms": self._ms(now), "key": key, "ok": ok, "reason": reason})
                 self.stream.ack(message)
+            case wire.Need(key=key):
+                picture = self.stream.picture(key)
+                if picture is None:
+                    self._mark_malformed(f"it needs {key[:80]!r}, which was not described")
+                else:
+                    self.scheduler.queue_picture(key, picture.data, self.stream.due(key))
             case wire.Pause() | wire.Resume():
                 self._viewer_paused = isinstance(message, wire.Pause)
                 self._apply_pause()
@@ -313,7 +323,9 @@ class ViewerSession:
         for event in bundle:
             if isinstance(event, AssetReserved) and event.variants and event.variants[0].url is None:
                 picture = self.stream.picture(event.key)
-                if picture is not None:
+                if picture is not None and picture.sha256[: wire.HAVE_CHARS] in self._have:
+                    self.pictures_kept += 1
+                elif picture is not None:
                     self.scheduler.queue_picture(event.key, picture.data, self.stream.due(event.key))
         for key in self.scheduler.waiting_pictures:
             self.scheduler.set_due(key, self.stream.due(key))

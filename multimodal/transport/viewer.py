@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -52,6 +52,7 @@ class Viewer:
     Args:
         link: the client's end of the road; closed at the end.
         hello: the first message.
+        held: the bytes of pictures from earlier tours, which then need not be sent.
         decode: seconds that decoding a picture takes, or a function of its key; None = never ready.
         on_show: called with every bundle when it is painted.
         leave_at_end: say goodbye when the stream's end was painted; False = stay until the server closes.
@@ -62,6 +63,7 @@ class Viewer:
         link: Link,
         *,
         hello: wire.Hello | None = None,
+        held: Iterable[bytes] = (),
         decode: float | Callable[[str], float | None] | None = 0.0,
         on_show: Callable[[tuple[AnyEvent, ...]], None] | None = None,
         leave_at_end: bool = True,
@@ -69,7 +71,7 @@ class Viewer:
         self.link = link
         self.seen = Seen()
         self._loop = asyncio.get_running_loop()
-        self.protocol = ViewerProtocol(hello, now=self._loop.time())
+        self.protocol = ViewerProtocol(hello, now=self._loop.time(), held=held)
         self._decode = decode
         self._on_show = on_show
         self._leave_at_end = leave_at_end

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.player.conftest import Opened
 
 _SHOWN = "Array.from(root.querySelectorAll('img[part=picture]'), (i) => i.dataset.key)"
@@ -259,3 +261,63 @@ def test_unfinished_pictures_are_bounded_and_the_oldest_goes_first(playing: Open
         }"""
     )
     assert result == {"first": ["new"], "last": ["new", "old"]}, "what was given up can come again"
+
+
+_SECOND_TOUR = """async () => {
+  await peer.give('a', {color: '#3c3'});
+  const stored = await caches.open('product-tour');
+  while (!(await stored.keys()).length) await frames2();
+  tour.restart();
+  await until(() => peer.of('hello').length === 2);
+  BETWEEN
+  const again = await peer.picture('b', {color: '#3c3'}), before = peer.of('ready').length;
+  peer.bundle(peer.start(), peer.event('asset', again.asset));
+  await until(() => peer.of('ready').length > before || peer.of('need').length);
+  const needed = peer.of('need').map(({key}) => key);
+  if (needed.length) peer.send(peer.parts(again));
+  await until(() => peer.of('ready').length > before);
+  peer.bundle(peer.text('w '), peer.mark(), peer.reveal('b'));
+  await until(() => root.querySelector('[data-key=b]')?.naturalWidth);
+  const {sha256} = again.asset.variants[0];
+  return {have: peer.of('hello')[1].have, sha256, ready: peer.of('ready').at(-1), needed};
+}"""
+
+
+def test_a_picture_of_an_earlier_tour_needs_no_bytes(playing: Opened) -> None:
+    result = playing().evaluate(_SECOND_TOUR.replace("BETWEEN", ""))
+    assert result["have"] == [result["sha256"][:16]]
+    assert result["ready"] == {"type": "ready", "key": "b", "ok": True, "reason": ""}
+    assert result["needed"] == []
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "for (const kept of await stored.keys()) await stored.delete(kept);",
+        "for (const kept of await stored.keys()) await stored.put(kept, new Response('spoilt'));",
+    ],
+    ids=["thrown away", "spoilt"],
+)
+def test_a_kept_picture_that_is_gone_or_spoilt_is_asked_for(playing: Opened, between: str) -> None:
+    result = playing().evaluate(_SECOND_TOUR.replace("BETWEEN", between))
+    assert result["have"] == [result["sha256"][:16]]
+    assert result["needed"] == ["b"]
+    assert result["ready"]["ok"]
+
+
+def test_only_the_newest_pictures_are_kept(playing: Opened) -> None:
+    kept = playing().evaluate(
+        """async () => {
+          const stored = await caches.open('product-tour');
+          const name = (n) => `https://picture/${String(n).padStart(64, '0')}`;
+          for (let n = 0; n < 260; n++) await stored.put(name(n), new Response('x'));
+          const {asset} = await peer.give('a');
+          const last = `https://picture/${asset.variants[0].sha256}`;
+          for (;;) {
+            const urls = (await stored.keys()).map(({url}) => url);
+            if (urls.at(-1) === last && urls.length <= 256) return [urls.length, urls[0] === name(5)];
+            await frames2();
+          }
+        }"""
+    )
+    assert kept == [256, True]
