@@ -91,6 +91,9 @@ class Mailbox:
         self.times = RequestTimes()
         self.on_room: Callable[[], None] | None = None
         """Set by the engine: called, from the reader's thread, when a full row has room or was closed."""
+        self.on_arrival: Callable[[], None] | None = None
+        """Set by a reader of several mailboxes: called, from the engine's thread, when something can be taken. It must
+        return at once and not touch the mailbox."""
         self.delivered = 0
         """Steps the engine has put."""
         self._steps: deque[Step] = deque()
@@ -209,6 +212,8 @@ class Mailbox:
 
     def _wake(self) -> None:
         self._arrived.notify_all()
+        if self.on_arrival is not None:
+            self.on_arrival()
         if self._waiter is not None:
             loop, future = self._waiter
             self._waiter = None
