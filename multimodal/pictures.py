@@ -6,10 +6,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 
-from multimodal.pipes.base import Describes, ImagePipe, Wants
+from multimodal.pipes.base import Describes, Fits, ImagePipe, Wants
 from multimodal.pumps import Inbox, describe, pump_images
 from multimodal.sync.aligner import Aligner
-from multimodal.values import Cue, EncodedImage
+from multimodal.values import Cue, EncodedImage, ViewerNeeds
 
 __all__ = ["PictureDesk"]
 
@@ -74,6 +74,11 @@ class PictureDesk:
             self._wants.want(tuple(keys), final=self._inbox.turn.every is not None and not self._later)
         if self._describes is not None and self._spawn is not None:
             self._spawn(describe(self._describes, keys, self._inbox, self._aligner.feed_asset))
+
+    def fit(self, viewer: ViewerNeeds) -> None:
+        """The viewer said what it can show (I10)."""
+        if isinstance(self._pipe, Fits):
+            self._pipe.fit(viewer)
 
     def want(self, cue: Cue) -> None:
         """A cue was declared: its picture is needed."""

@@ -26,7 +26,7 @@ from multimodal.sync.meaning import Embed, Meaning
 from multimodal.sync.rehearsal import SlowPictureAligner
 from multimodal.sync.scanner import Repeat, Report
 from multimodal.sync.sources import Sources
-from multimodal.values import Cue, EncodedImage, LatePolicy, Product, check_seconds
+from multimodal.values import Cue, EncodedImage, LatePolicy, Product, ViewerNeeds, check_seconds
 from multimodal.wire import Bye, ClientMessage, Hello, Painted, Ready
 
 __all__ = ["MultiModalStream"]
@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 ASKED_AHEAD = 16
 """Products up to which the pictures of all are asked for before the first is named; of more, each when it is named."""
 OUTCOMES = (Reveal, CueMissed)
+WIDEST_PX = 16_384.0
+"""Whatever a viewer says of its screen, no picture is wider: so wide as WebP can be."""
 TIMER_SLACK = 1e-6
 """Seconds by which an event loop may wake early; within it a deadline counts as met."""
 
@@ -343,6 +345,8 @@ class MultiModalStream:
                     self._hear(sample)
         elif isinstance(message, Hello):
             self._talk.painted = -1
+            width_px = int(max(0.0, min(message.viewport[0] * message.dpr, WIDEST_PX)))
+            self._desk.fit(ViewerNeeds(message.formats, width_px, message.save_data))
         if isinstance(message, Hello | Ready | Bye):
             self._inbox.put(lambda now: self._aligner.feed_ack(message, now))
 

@@ -22,6 +22,7 @@ __all__ = [
     "ProductVariant",
     "Token",
     "Variant",
+    "ViewerNeeds",
     "check_seconds",
 ]
 
@@ -122,6 +123,20 @@ class EncodedImage(msgspec.Struct, frozen=True):
         return Asset(
             self.key, self.product, self.width_px, self.height_px, self.alt, self.placeholder, (variant,), self.color
         )
+
+
+class ViewerNeeds(msgspec.Struct, frozen=True):
+    """What a viewer can show, as far as it said so: a pipe that has several encodings of a picture chooses by it.
+
+    Args:
+        formats: media types that it decodes, the one it likes best first; empty = not known.
+        width_px: pixels of its screen that a picture may fill, device pixels; 0 = not known.
+        save_data: its reader asked for as few bytes as will do.
+    """
+
+    formats: tuple[str, ...] = ()
+    width_px: int = 0
+    save_data: bool = False
 
 
 class ImageFailure(msgspec.Struct, frozen=True):

@@ -76,8 +76,8 @@ ASK_LIMIT = 2000
 """Characters of one question."""
 
 HAVE_CHARS = 16
-"""Of a picture's SHA-256, as many of its first hex digits tell whether a viewer has it: two alike among thousands are as
-likely as one in 10^12, and the viewer compares the whole."""
+"""So many first hex digits of a picture's SHA-256 tell whether a viewer has it: that two among thousands begin alike is
+less likely than one in 10^12, and the viewer compares the whole."""
 HAVE_LIMIT = 512
 """Pictures that a hello may name, so that it stays a small message."""
 

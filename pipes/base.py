@@ -25,6 +25,8 @@ Image pipe
     I7. `products`, where it has one, are the catalogue's products, for the viewer and for assertions.
     I8. `aclose()` as in T4.
     I9. It is played once, as in T7.
+    I10. `fit(viewer)`, where it has one, is told what the viewer can show, before the first pull where that is
+        known by then. It returns at once; pictures that are not prepared yet come in the encoding that suits.
 """
 
 from __future__ import annotations
@@ -33,15 +35,15 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from multimodal.errors import UsageError
-from multimodal.values import Asset, EncodedImage, ImageFailure, Product, Token
+from multimodal.values import Asset, EncodedImage, ImageFailure, Product, Token, ViewerNeeds
 
-__all__ = ["Describes", "HasKeys", "HasProducts", "ImagePipe", "TextPipe", "Wants", "played_already"]
+__all__ = ["Describes", "Fits", "HasKeys", "HasProducts", "ImagePipe", "TextPipe", "Wants", "played_already"]
 
 TextPipe = AsyncIterator[Token] | AsyncIterator[str] | AsyncIterator[Token | str]
 """T1-T7. Whatever `async for` takes."""
 
 ImagePipe = AsyncIterator[EncodedImage] | AsyncIterator[EncodedImage | ImageFailure]
-"""I1-I9. Whatever `async for` takes."""
+"""I1-I10. Whatever `async for` takes."""
 
 
 def played_already(pipe: object) -> UsageError:
@@ -68,6 +70,13 @@ class Describes(Protocol):
     """I6: size, alternative text and preview come before the bytes."""
 
     async def describe(self, keys: Sequence[str]) -> Sequence[Asset]: ...
+
+
+@runtime_checkable
+class Fits(Protocol):
+    """I10: the pipe chooses encodings for a viewer."""
+
+    def fit(self, viewer: ViewerNeeds) -> None: ...
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from multimodal.errors import PipeError, UsageError
 from multimodal.events import AnyEvent, AssetReserved, CueMissed, ErrorRaised, Reveal, StreamEnd, StreamStart, Text
 from multimodal.pipes.script import PlannedScriptImagePipe, ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
-from multimodal.values import Cue, EncodedImage, ImageFailure, Product, Token
+from multimodal.values import Cue, EncodedImage, ImageFailure, Product, Token, ViewerNeeds
 from multimodal.wire import Bye, Hello, Ready
 from tests.support import run, virtual
 
@@ -481,3 +481,28 @@ def test_a_picture_given_twice_is_kept_once() -> None:
         return kept.data
 
     assert virtual(main()) == b"bytes of a"
+
+
+def test_the_image_pipe_is_told_what_the_viewer_can_show() -> None:
+    class Fitted(ScriptImagePipe):
+        told: ViewerNeeds | None = None
+        pulled_before = False
+
+        def fit(self, viewer: ViewerNeeds) -> None:
+            self.told = viewer
+
+        async def __anext__(self) -> EncodedImage | ImageFailure:
+            self.pulled_before |= self.told is None
+            return await super().__anext__()
+
+    async def scenario() -> None:
+        pipe = Fitted([])
+        async with MultiModalStream(ScriptTextPipe("a b"), pipe) as stream:
+            stream.ack(Hello(formats=("image/avif",), viewport=(390, 844), dpr=3.0, save_data=True))
+            assert [event async for event in stream]
+            assert pipe.told == ViewerNeeds(("image/avif",), 1170, True)
+            stream.ack(Hello(viewport=(390, 844), dpr=1e308))
+            assert pipe.told == ViewerNeeds((), 16_384, False)
+        assert not pipe.pulled_before
+
+    virtual(scenario())
