@@ -168,10 +168,13 @@ class Mailbox:
         return steps
 
     async def wait(self, timeout: float | None = None) -> bool:
-        """Until something can be taken; False when `timeout` seconds passed. Cancelling loses nothing."""
+        """Until something can be taken or the mailbox is closed; False when `timeout` seconds passed.
+
+        Cancelling loses nothing.
+        """
         loop = asyncio.get_running_loop()
         with self._lock:
-            if self._steps or self._ended:
+            if self._steps or self._ended or self._closed:
                 return True
             if self._waiter is not None:
                 raise UsageError("a mailbox is read twice at once; it has one reader")
@@ -185,12 +188,12 @@ class Mailbox:
                 self._waiter = None
             if handle is not None:
                 handle.cancel()
-        return bool(self._steps) or self._ended
+        return bool(self._steps) or self._ended or self._closed
 
     def wait_blocking(self, timeout: float | None = None) -> bool:
         """The same from a thread without an event loop."""
         with self._arrived:
-            return self._arrived.wait_for(lambda: bool(self._steps) or self._ended, timeout)
+            return self._arrived.wait_for(lambda: bool(self._steps) or self._ended or self._closed, timeout)
 
     def close(self) -> None:
         """E4: nobody reads any more; what waits is dropped and the engine gives the row up. Twice is once."""
@@ -199,6 +202,7 @@ class Mailbox:
                 return
             self._closed, self._full = True, False
             self._steps.clear()
+            self._wake()
         if self.on_room is not None:
             self.on_room()
 
