@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from multimodal.errors import UsageError
 from multimodal.pictures import PictureDesk
-from multimodal.pipes.base import TextPipe
+from multimodal.pipes.base import FollowsMarks, TextPipe
 from multimodal.pumps import Inbox, close_pipe, pump_text
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
@@ -40,6 +40,7 @@ class Conversation:
         every: the first turn's pictures at every interval; None = it has none.
         chapters: boundaries of the first turn to which `skip` goes.
         on_ask: answers questions; None = none are taken.
+        sync_interval: tokens between two sync marks, told to each text pipe (T8).
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Conversation:
         every: EveryInterval | None,
         chapters: Sequence[int],
         on_ask: OnAsk | None,
+        sync_interval: int,
     ) -> None:
+        self._interval = sync_interval
         self._aligner, self._sources, self._on_ask = aligner, sources, on_ask
         self._chapters, self._first_turn = tuple(chapters), True
         self.inbox = Inbox(self._turn(cues, every=every))
@@ -68,6 +71,7 @@ class Conversation:
 
     def start(self, group: asyncio.TaskGroup, text_pipe: TextPipe, desk: PictureDesk) -> None:
         """Begin the first turn; tasks belong to `group` and are listed in `tasks`."""
+        self._tell_marks(text_pipe)
         self._group, self._desk = group, desk
         self.inbox.turn.tape = Tape(text_pipe)
         self._tell(self.inbox.turn)
@@ -122,6 +126,7 @@ class Conversation:
         """Tell another turn."""
         if self._telling is not None:
             self.interrupt(None)
+        self._tell_marks(text_pipe)
         turn = self.inbox.turn = self._turn(cues)
         turn.tape = Tape(text_pipe)
         self._first_turn = False
@@ -213,6 +218,10 @@ class Conversation:
 
         self.inbox.put_first(stop)
         return heard
+
+    def _tell_marks(self, text_pipe: TextPipe) -> None:
+        if isinstance(text_pipe, FollowsMarks):
+            text_pipe.sync_every(self._interval)
 
     def _tell(self, turn: Turn) -> None:
         assert turn.tape is not None

@@ -92,7 +92,10 @@ class StreamStart(Event, frozen=True, tag="start"):
 
 
 class Text(Event, frozen=True, tag="text"):
-    """One token, or a run of tokens released together; never reaches over a mark (R1)."""
+    """One token, or a run of tokens of one lane released together; never reaches over a mark (R1).
+
+    `lane` is ``low`` for filler words.
+    """
 
     token_index: int
     token_count: int

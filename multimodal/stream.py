@@ -50,7 +50,7 @@ class MultiModalStream:
     and closes them.
 
     Args:
-        text_pipe: an async iterator of `Token` or `str`, one token each (`multimodal.pipes.base`, T1-T6).
+        text_pipe: an async iterator of `Token` or `str`, one token each (`multimodal.pipes.base`, T1-T8).
         image_pipe: an async iterator of `EncodedImage` or `ImageFailure` (I1-I8).
         sync_interval: tokens between two sync marks.
         cues: pictures tied to boundaries, or the `CueFeed` of an interleaved stream; None = picture i at boundary
@@ -125,7 +125,15 @@ class MultiModalStream:
         every = None
         if cues is None and not self._sources.active:
             every = EveryInterval(sync_interval, image_pipe.keys() if isinstance(image_pipe, HasKeys) else ())
-        self._talk = Conversation(self._aligner, self._sources, given, every=every, chapters=chapters, on_ask=on_ask)
+        self._talk = Conversation(
+            self._aligner,
+            self._sources,
+            given,
+            every=every,
+            chapters=chapters,
+            on_ask=on_ask,
+            sync_interval=sync_interval,
+        )
         self._inbox = self._talk.inbox
         self._desk = PictureDesk(image_pipe, self._inbox, self._aligner, given)
         self._cue_feed = cues if isinstance(cues, CueFeed) else None

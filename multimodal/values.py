@@ -16,6 +16,7 @@ __all__ = [
     "Cue",
     "EncodedImage",
     "ImageFailure",
+    "Lane",
     "LatePolicy",
     "Product",
     "ProductImage",
@@ -30,16 +31,22 @@ LatePolicy = Literal["placeholder", "hold", "skip"]
 LATE_POLICIES: tuple[str, ...] = get_args(LatePolicy)
 
 
+Lane = Literal["main", "low"]
+"""How much a token matters: "low" is a filler word, which may wait a moment for what follows it."""
+
+
 class Token(msgspec.Struct, frozen=True):
     """One token of narration.
 
     Args:
         text: the characters the token adds; may be empty.
         last: True where the pipe knows that nothing follows, so that the end can share its instant.
+        lane: ``low`` for a filler word. It tells viewers and logs; it never changes what is said, or its order.
     """
 
     text: str
     last: bool = False
+    lane: Lane = "main"
 
 
 class Variant(msgspec.Struct, frozen=True):

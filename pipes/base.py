@@ -9,6 +9,8 @@ Text pipe
     T6. Where it knows its end, its last `Token` says `last=True`.
     T7. It is played once. A pull after the end is the end again; a new `async for` after the end, or after
         `aclose()`, raises UsageError, as a second stream would otherwise be silent.
+    T8. `sync_every(tokens)`, where it has one, is called once before the first pull with the tokens between two sync
+        marks, so that a pipe that keeps filler words back lets go of them at each mark. It returns at once.
 
 Image pipe
     I1. It is an async iterator of `EncodedImage`, in any order, each key at most once.
@@ -37,10 +39,20 @@ from typing import Protocol, runtime_checkable
 from multimodal.errors import UsageError
 from multimodal.values import Asset, EncodedImage, ImageFailure, Product, Token, ViewerNeeds
 
-__all__ = ["Describes", "Fits", "HasKeys", "HasProducts", "ImagePipe", "TextPipe", "Wants", "played_already"]
+__all__ = [
+    "Describes",
+    "Fits",
+    "FollowsMarks",
+    "HasKeys",
+    "HasProducts",
+    "ImagePipe",
+    "TextPipe",
+    "Wants",
+    "played_already",
+]
 
 TextPipe = AsyncIterator[Token] | AsyncIterator[str] | AsyncIterator[Token | str]
-"""T1-T7. Whatever `async for` takes."""
+"""T1-T8. Whatever `async for` takes."""
 
 ImagePipe = AsyncIterator[EncodedImage] | AsyncIterator[EncodedImage | ImageFailure]
 """I1-I10. Whatever `async for` takes."""
@@ -49,6 +61,13 @@ ImagePipe = AsyncIterator[EncodedImage] | AsyncIterator[EncodedImage | ImageFail
 def played_already(pipe: object) -> UsageError:
     """What a used-up pipe raises when it is iterated anew (T7, I9)."""
     return UsageError(f"this {type(pipe).__name__} was played already; make a new one for each stream")
+
+
+@runtime_checkable
+class FollowsMarks(Protocol):
+    """T8: the pipe lets go of what it keeps back at each sync mark."""
+
+    def sync_every(self, tokens: int) -> None: ...
 
 
 @runtime_checkable

@@ -3,8 +3,8 @@
 Feed items, then drain `events()`, then call again at `next_timer()`. Boundary k lies after k tokens; an anchor is a
 boundary; sync marks stand at 0, at every `sync_interval`-th boundary and at the end n, each once.
 
-R1   Text leaves in the order it came, unchanged, and is never dropped: one event per token, or per run of tokens
-     released by one call; it never reaches over a mark.
+R1   Text leaves in the order it came, unchanged, and is never dropped: one event per token, or per run of tokens of
+     one lane released by one call; it never reaches over a mark.
 R2   A mark emits `sync`, then the outcome of every unsettled cue with anchor <= mark, by (anchor, declared); then text
      goes on. So a picture never comes before its anchor and at most `sync_interval - 1` tokens after it.
 R3   Each cue has exactly one outcome, Reveal or CueMissed. Anchor > n: `beyond_end`. Declared after its mark passed:
@@ -122,7 +122,7 @@ class Aligner:
         self._now = 0.0
         self._pts_ms = 0.0
         # text
-        self._held: deque[str] = deque()
+        self._held: deque[Token] = deque()
         self._tokens_in = self._tokens_out = self._chars_out = 0
         self._eof = False
         self._reason = "complete"
@@ -155,7 +155,7 @@ class Aligner:
             raise UsageError("a token after the end of the text; feed_eof is the last word of a text pipe")
         self._enter(now)
         self._tokens_in += 1
-        self._held.append(token.text)
+        self._held.append(token)
         if self._hold_until is None:
             self._flow()
 
@@ -343,15 +343,25 @@ class Aligner:
             self._settle()
         while held and self._hold_until is None:
             run = min(len(held), self._interval - (self._tokens_out - self._base) % self._interval)
-            text = held.popleft() if run == 1 else "".join([held.popleft() for _ in range(run)])
+            token = held.popleft()
+            text, lane = token.text, token.lane
+            if run > 1:
+                run, text = self._join(text, lane, run)
             first = self._tokens_out
             self._tokens_out += run
             self._chars_out += len(text)
-            self._emit(Text, first, run, text)
+            self._emit(Text, first, run, text, lane)
             if (self._tokens_out - self._base) % self._interval == 0:
                 self._open_mark()
         if self._eof and not held and self._hold_until is None and self._end_at is None:
             self._close()
+
+    def _join(self, text: str, lane: str, run: int) -> tuple[int, str]:
+        """Up to `run` tokens of one lane as one text, the first of which is out of the queue: (how many, text)."""
+        held, parts = self._held, [text]
+        while len(parts) < run and held[0].lane == lane:
+            parts.append(held.popleft().text)
+        return len(parts), "".join(parts)
 
     def _open_mark(self) -> None:
         mark = self._tokens_out

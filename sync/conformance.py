@@ -4,7 +4,7 @@
         check_text_pipe(lambda: MyPipe("prompt"), text="what it says")
 
 Each plays what it is given several times over on an event loop of its own, and raises one `SyncError` that lists every
-rule that was broken: its number, what was seen, what to do. T1-T7 and I1-I9 stand at the head of
+rule that was broken: its number, what was seen, what to do. T1-T8 and I1-I9 stand at the head of
 `multimodal.pipes.base`, L1-L4 and the errors of a link at that of `multimodal.transport.base`. What is checked is duck
 typing: nothing has to inherit from anything.
 """
@@ -39,6 +39,8 @@ Run = Callable[[Coroutine[Any, Any, None]], object]
 AT_ONCE = 0.25
 """Seconds that a call may take which has to return at once: it must not wait for a picture or a network."""
 UNKNOWN = "no such picture, asked for by a conformance check"
+MARKS_EVERY = 2
+"""Tokens between two sync marks, of which a pipe is told."""
 UNITS = frozenset({"word", "delta", "token"})
 
 
@@ -54,7 +56,7 @@ def check_text_pipe(
     limit: float = 10.0,
     run: Run = asyncio.run,
 ) -> None:
-    """T1-T7 of a text pipe.
+    """T1-T8 of a text pipe.
 
     Args:
         make: gives a fresh pipe, or an awaitable of one; called in the loop, several times. It must play to its end.
@@ -77,6 +79,7 @@ def check_text_pipe(
                 return found.add("T1", seen, "give an async iterator: an async generator is one")
             await _whole_text(pipe, found, text, limit)
             await _paused_text(await made_by(make), found, text, made, limit)
+            await _marked_text(await made_by(make), found, text, limit)
             await check_closed(make, found, "T4", limit)
             if failing is not None:
                 await _failing(await made_by(failing), found, limit)
@@ -125,6 +128,28 @@ async def _paused_text(
     if text is not None and spoken != text and not found.has("T1"):
         seen = f"pulled with a pause it said {spoken[:60]!r} in place of {text[:60]!r}"
         found.add("T2", seen, "keep what was not pulled yet: a bounded queue must wait, not drop")
+
+
+async def _marked_text(pipe: Any, found: Findings, text: str | None, limit: float) -> None:
+    """Told of the sync marks before the first pull, it says what it says without them."""
+    if not hasattr(pipe, "sync_every"):
+        return
+    try:
+        answer = pipe.sync_every(MARKS_EVERY)
+    except Exception as error:
+        found.add("T8", f"sync_every({MARKS_EVERY}) raised {error!r}", "take any number of tokens from 1 on")
+        return await close(pipe, found, "T4", limit)
+    if isawaitable(answer):
+        if isinstance(answer, Coroutine):
+            answer.close()
+        found.add("T8", "sync_every() has to be awaited", "make it a plain method that notes the number and returns")
+        return await close(pipe, found, "T4", limit)
+    spoken = ""
+    async for item in pulled(pipe, found, "T3", limit):
+        spoken += item.text if isinstance(item, Token) else str(item)
+    if text is not None and spoken != text and not found.has("T1"):
+        seen = f"told of the sync marks it said {spoken[:60]!r} in place of {text[:60]!r}"
+        found.add("T8", seen, "let held tokens go at a mark, all of them, in their order")
 
 
 async def _failing(pipe: Any, found: Findings, limit: float) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from multimodal.events import AnyEvent, CueMissed, Reveal, Swap, SyncMark, Text
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.log import SyncLog
-from multimodal.values import Asset, Cue, EncodedImage, LatePolicy, Token
+from multimodal.values import Asset, Cue, EncodedImage, Lane, LatePolicy, Token
 
 __all__ = ["Outcome", "outcomes", "rerun"]
 
@@ -91,8 +91,9 @@ def _items(log: SyncLog) -> Iterator[tuple[tuple[float, int], Item]]:
         if isinstance(event, Text):
             # Words that a hold released were fed while it lasted; mark 0 even waits for the first of them.
             last_text = (mark_ms if event.pts_ms == held_until_ms else event.pts_ms) / 1000
+            lane: Lane = "low" if event.lane == "low" else "main"
             for number in range(event.token_count):
-                yield (last_text, _TEXT), Token("" if number else event.text)
+                yield (last_text, _TEXT), Token("" if number else event.text, lane=lane)
         elif isinstance(event, Reveal) and event.cue in late and event.cue in cues:
             yield (last_text, _FIRST), cues[event.cue]
     yield from _pictures(log)

@@ -33,7 +33,7 @@ from multimodal.errors import UsageError
 from multimodal.sync.markers import Marker, MarkerFilter
 from multimodal.sync.matcher import Matcher, Mention, ProductNames
 from multimodal.sync.meaning import LastWords, Meaning
-from multimodal.values import LATE_POLICIES, Cue, LatePolicy, Product, Token
+from multimodal.values import LATE_POLICIES, Cue, Lane, LatePolicy, Product, Token
 
 __all__ = ["Repeat", "Report", "Scanned", "Scanner"]
 
@@ -77,6 +77,7 @@ class _Held(msgspec.Struct):
     last: bool
     text: str
     end: int
+    lane: Lane = "main"
 
 
 class Scanner:
@@ -155,11 +156,11 @@ class Scanner:
                 # Most tokens: nothing held before it, nothing found in it, nothing open behind it.
                 self._chars_released = self._chars
                 return Scanned((token,))
-            self._held.append(_Held(index, False, text, self._chars))
+            self._held.append(_Held(index, False, text, self._chars, token.lane))
             for mention in found:
                 self._mention(mention)
             return self._release(self._boundary())
-        self._held.append(_Held(index, token.last, "", self._chars))
+        self._held.append(_Held(index, token.last, "", self._chars, token.lane))
         if marked and self._filter is not None:
             self._sort_out(self._filter.feed(text, index))
         else:
@@ -302,7 +303,7 @@ class Scanner:
         held, tokens = self._held, []
         while held and held[0].index < until:
             token = held.popleft()
-            tokens.append(Token(token.text, token.last))
+            tokens.append(Token(token.text, token.last, token.lane))
             self._chars_released += len(token.text)
         # Not before their token: a name that is still open may have its place before them.
         boundary = self._held[0].index if self._held else self._index

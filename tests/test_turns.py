@@ -379,3 +379,31 @@ def test_a_journal_forgets_its_oldest_and_says_so() -> None:
     assert (heard.text, heard.complete, journal.forgotten) == ("w2 w3 w4 ", False, 2)
     assert journal.heard(0, 3).text == "w2 w3 "
     assert journal.heard(7).seq == -1
+
+
+class ToldOfMarks(ScriptTextPipe):
+    """A text pipe that notes what it was told, and how much it had made by then."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words, gap=0.01)
+        self.told: list[tuple[int, int]] = []
+
+    def sync_every(self, tokens: int) -> None:
+        self.told.append((tokens, self._index))
+
+
+def test_every_text_pipe_hears_of_the_marks_before_it_is_pulled() -> None:
+    first, answer = ToldOfMarks("one two three four"), ToldOfMarks("five six")
+
+    async def tell() -> None:
+        stream = MultiModalStream(first, images(), sync_interval=4, cues=(), on_ask=lambda *_: answer)
+        async with stream:
+            async for event in stream:
+                if isinstance(event, Text) and event.text == "two ":
+                    assert stream.ask("and then?")
+                elif isinstance(event, Text) and event.text == "six":
+                    stream.finish()
+
+    virtual(tell())
+    assert first.told == [(4, 0)]
+    assert answer.told == [(4, 0)]

@@ -11,7 +11,7 @@ from multimodal.errors import UsageError
 from multimodal.events import AnyEvent, CueMissed, Reveal, StreamEnd, Swap, SyncMark, Text
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.rehearsal import SlowPictureAligner
-from multimodal.values import Asset, Cue, LatePolicy, Token
+from multimodal.values import Asset, Cue, Lane, LatePolicy, Token
 from multimodal.wire import Bye, Hello, Ready
 from tests.sync.driving import (
     FIRST,
@@ -357,3 +357,21 @@ def test_order_of_calls_is_checked() -> None:
     for late in (picture("A"), failed("B"), ready("A"), hello, eof):
         late(aligner, 2.0)
     assert aligner.events() == []
+
+
+def test_r1_a_run_never_mixes_lanes() -> None:
+    """A hold lets out what waited behind it: filler words and content, each with their own lane."""
+    words: list[tuple[str, Lane]] = [
+        ("Um, ", "low"),
+        ("well, ", "low"),
+        ("the ", "main"),
+        ("kettle", "main"),
+        (".", "main"),
+    ]
+    aligner = Aligner(4)
+    aligner.feed_cue(Cue(0, "A", "hold", 0.2), 0.0)
+    for text, lane in words:
+        aligner.feed_token(Token(text, lane=lane), 0.0)
+    aligner.handle_timer(0.2)
+    told = [(e.token_index, e.token_count, e.text, e.lane) for e in aligner.events() if isinstance(e, Text)]
+    assert told == [(0, 2, "Um, well, ", "low"), (2, 2, "the mug.", "main")]

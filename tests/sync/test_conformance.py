@@ -227,6 +227,21 @@ class LastInTheMiddle(Words):
         self.left[1] = Token(WORDS[1], last=True)
 
 
+class AwaitsTheMarks(Words):
+    async def sync_every(self, tokens: int) -> None:
+        await asyncio.sleep(0)
+
+
+class RefusesTheMarks(Words):
+    def sync_every(self, tokens: int) -> None:
+        raise ValueError(tokens)
+
+
+class LosesTextAtAMark(Words):
+    def sync_every(self, tokens: int) -> None:
+        del self.left[tokens - 1]
+
+
 class NoIterator:
     pass
 
@@ -249,6 +264,9 @@ class NoIterator:
         (OddUnit, "T5", "token_unit is 'syllable'; say one of delta, token, word"),
         (LastInTheMiddle, "T6", "follows a token that said last=True"),
         (PlaysTwice, "T7", "iterated anew it gave Token"),
+        (AwaitsTheMarks, "T8", "sync_every() has to be awaited"),
+        (RefusesTheMarks, "T8", "sync_every(2) raised ValueError(2)"),
+        (LosesTextAtAMark, "T8", "told of the sync marks it said 'Meet Halo Kettle.'"),
     ],
 )
 def test_a_broken_text_pipe_is_caught_by_its_rule(broken: type[Any], rule: str, told: str) -> None:

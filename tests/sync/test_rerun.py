@@ -12,9 +12,11 @@ from multimodal.events import SyncMark
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.log import SyncLog
 from multimodal.sync.rerun import Outcome, outcomes, rerun
-from multimodal.values import Cue, LatePolicy, Token
+from multimodal.values import Cue, Lane, LatePolicy, Token
 from tests.sync.driving import Scenario, drive, image, scenarios
 from tests.sync.tours import tour
+
+LANES: list[tuple[str, Lane]] = [("Um, ", "low"), ("the ", "main"), ("mug.", "main")]
 
 
 @pytest.mark.parametrize("late", ["placeholder", "hold", "skip"])
@@ -44,6 +46,16 @@ def test_a_dwell_defers_the_same_pictures() -> None:
     log = SyncLog(tuple(aligner.events()), plan=aligner.plan)
     assert [(outcome.key, outcome.mark) for outcome in outcomes(log)] == [("a", 2), ("b", 6), ("c", 12)]
     assert outcomes(rerun(log)) == outcomes(log)
+
+
+def test_lanes_come_out_the_same() -> None:
+    aligner = Aligner(3)
+    for text, lane in LANES:
+        aligner.feed_token(Token(text, lane=lane), 0.0)
+    aligner.feed_eof(0.1)
+    log = SyncLog(tuple(aligner.events()), plan=aligner.plan)
+    assert [text.lane for text in log.texts] == ["low", "main", "main"]
+    assert rerun(log).texts == log.texts
 
 
 def test_without_a_plan_the_outcomes_tell_it() -> None:

@@ -72,6 +72,13 @@ def test_text_is_held_only_where_a_name_may_have_ended() -> None:
     assert [cues(step) for step in steps if step.cues] == [[(4, "airmax-hero", None)], [(6, "air-hero", None)]]
 
 
+def test_a_token_that_was_held_keeps_its_lane() -> None:
+    scanner = Scanner([AIR])
+    assert scanner.feed(Token("um, ", lane="low")).tokens == (Token("um, ", lane="low"),)
+    assert not scanner.feed(Token("Air", lane="low")).tokens
+    assert scanner.feed(Token(" is")).tokens == [Token("Air", lane="low"), Token(" is")]
+
+
 def test_the_last_token_lets_everything_out() -> None:
     scanner = Scanner([AIR], lead=3)
     scanner.feed(Token("the "))
