@@ -7,7 +7,7 @@ defaults. What cannot be streamed is refused with the reason, wherever it was as
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -58,7 +58,6 @@ class GeneratePlan(msgspec.Struct, frozen=True):
             the decoder's first token.
         pad_id: fills rows that ended early.
         stops: texts that end a row.
-        grouped: the rows draw from one generator, as the rows of one `model.generate` do.
         as_dict: the caller asked for `return_dict_in_generate`.
     """
 
@@ -66,17 +65,19 @@ class GeneratePlan(msgspec.Struct, frozen=True):
     prefixes: tuple[tuple[int, ...], ...]
     pad_id: int
     stops: tuple[str, ...] = ()
-    grouped: bool = False
     as_dict: bool = False
 
 
-def read_generate(input_ids: object, kwargs: Mapping[str, Any], facts: ModelFacts) -> GeneratePlan:
+def read_generate(
+    input_ids: object, kwargs: Mapping[str, Any], facts: ModelFacts, fresh_seed: Callable[[], int | None]
+) -> GeneratePlan:
     """The requests that a call of `generate` means.
 
     Args:
         input_ids: a tensor or list of token ids, [length] or [batch, length]; a list of lists may be ragged.
         kwargs: its keywords.
         facts: of the model.
+        fresh_seed: gives the seed of a sampling call that names none.
 
     Raises:
         UsageError: an unknown or refused keyword, a value out of range, a mask that is no padding, an empty prompt.
@@ -97,18 +98,18 @@ def read_generate(input_ids: object, kwargs: Mapping[str, Any], facts: ModelFact
         given, width = [[int(start)]] * len(rows), 1
     most, least = _lengths(config, width, facts.max_positions)
     repeat = _whole("num_return_sequences", config.get("num_return_sequences", 1), 1)
-    sampling = _sampling(asked, config, repeat)
-    requests = [
-        GenerationRequest(tuple(ids), most, sampling, eos, asked.get("logprobs"), least)
-        for ids in prompts
-        for _ in range(repeat)
-    ]
+    sampling = _sampling(asked, config, repeat, fresh_seed)
+    count = len(rows) * repeat
+    requests = []
+    for row, ids in enumerate(ids for ids in prompts for _ in range(repeat)):
+        # The rows of one call draw from one generator, each its own part of what it gives.
+        how = sampling if sampling.greedy else msgspec.structs.replace(sampling, row=row, rows=count)
+        requests.append(GenerationRequest(tuple(ids), most, how, eos, asked.get("logprobs"), least))
     return GeneratePlan(
         tuple(requests),
         tuple(tuple(row) for row in given for _ in range(repeat)),
         fill,
         _stops(config.get("stop_strings")),
-        grouped=not sampling.greedy,
         as_dict=bool(config.get("return_dict_in_generate", False)),
     )
 
@@ -119,9 +120,9 @@ def read_rows(name: str, value: object) -> list[list[int]]:
     Raises:
         UsageError: it is empty, not one- or two-dimensional, or holds what is no token id.
     """
-    plain = value.tolist() if hasattr(value, "tolist") else value
+    plain: Any = getattr(value, "tolist", lambda: value)()
     if isinstance(plain, Sequence) and not isinstance(plain, str | bytes):
-        rows = [list(each) if isinstance(each, Sequence) else each for each in plain]
+        rows: list[Any] = [list(each) if isinstance(each, Sequence) else each for each in plain]
         if rows and not any(isinstance(each, list) for each in rows):
             rows = [rows]
         if rows and all(isinstance(each, list) and each for each in rows):
@@ -168,10 +169,10 @@ def _known_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _special(config: Mapping[str, Any], facts: ModelFacts) -> tuple[int | None, tuple[int, ...]]:
-    eos = config.get("eos_token_id", facts.eos_ids)
+    eos: Any = config.get("eos_token_id", facts.eos_ids)
     eos = eos.tolist() if hasattr(eos, "tolist") else eos
     ids = () if eos is None else tuple(eos) if isinstance(eos, Sequence) else (eos,)
-    pad = config.get("pad_token_id")
+    pad: Any = config.get("pad_token_id")
     pad = pad.tolist() if hasattr(pad, "tolist") else pad
     for token in (*ids, *(() if pad is None else (pad,))):
         if isinstance(token, bool) or not isinstance(token, int):
@@ -222,7 +223,9 @@ def _lengths(config: Mapping[str, Any], width: int, positions: int | None) -> tu
     return most, least
 
 
-def _sampling(asked: Mapping[str, Any], config: Mapping[str, Any], repeat: int) -> Sampling:
+def _sampling(
+    asked: Mapping[str, Any], config: Mapping[str, Any], repeat: int, fresh_seed: Callable[[], int | None]
+) -> Sampling:
     penalty = config.get("repetition_penalty", 1.0)
     seed = asked.get("seed")
     if not config.get("do_sample", False):
@@ -236,7 +239,7 @@ def _sampling(asked: Mapping[str, Any], config: Mapping[str, Any], repeat: int) 
         raise UsageError("temperature=0 with do_sample=True contradict each other; for the likeliest token leave both")
     # An explicit None switches a filter off, as there.
     top_k = config.get("top_k", 0 if "top_k" in asked else DEFAULT_TOP_K)
-    return Sampling(temperature, top_k, config.get("top_p", 1.0), penalty, seed)
+    return Sampling(temperature, top_k, config.get("top_p", 1.0), penalty, fresh_seed() if seed is None else seed)
 
 
 def _stops(value: object) -> tuple[str, ...]:

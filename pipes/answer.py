@@ -1,0 +1,122 @@
+"""The text pipe of one answer (T1-T8): an engine's tokens, pulled by whoever shows them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from multimodal.errors import UsageError
+from multimodal.pipes.base import played_already
+from multimodal.pipes.generation import Finish
+from multimodal.pipes.reader import AnswerReader
+from multimodal.values import Token
+
+__all__ = ["AnswerPipe"]
+
+
+class AnswerPipe:
+    """One answer as a text pipe. The engine is asked at the first pull, and again only for what is pulled.
+
+    Tokens that leave together are given by consecutive pulls that do not suspend, so that a stream feeds them at one
+    instant. Cancelling a pull, `aclose`, and dropping the pipe give the engine's row up before its next step.
+
+    Args:
+        make: gives the reader of the answer, at the first pull: with the tokens between two sync marks (0 = none).
+    """
+
+    token_unit = "token"
+
+    def __init__(self, make: Callable[[int], AnswerReader]) -> None:
+        self._make: Callable[[int], AnswerReader] | None = make
+        self._reader: AnswerReader | None = None
+        self._ready: deque[Token] = deque()
+        self._sync_interval = 0
+        self._said: list[str] = []
+        self._pulling = self._ended = False
+
+    @property
+    def reader(self) -> AnswerReader | None:
+        """What reads the answer; None before the first pull."""
+        return self._reader
+
+    @property
+    def finish(self) -> Finish:
+        """Why the answer ended; "" while it goes on."""
+        if self._reader is None:
+            return "cancelled" if self._ended else ""
+        return self._reader.finish
+
+    @property
+    def text(self) -> str:
+        """What was pulled so far."""
+        return "".join(self._said)
+
+    def sync_every(self, tokens: int) -> None:
+        """T8. Tokens that are held together are let go at each sync mark.
+
+        Raises:
+            UsageError: the answer has begun, or the number is below 1.
+        """
+        if self._reader is not None or tokens < 1:
+            raise UsageError(f"sync_every({tokens}): call it once, before the first pull, with 1 or more tokens")
+        self._sync_interval = tokens
+
+    def __aiter__(self) -> AnswerPipe:
+        if self._ended:
+            raise played_already(self)
+        return self
+
+    async def __anext__(self) -> Token:
+        if not self._ready:
+            await self._fill()
+        token = self._ready.popleft()
+        self._said.append(token.text)
+        self._ended = token.last
+        return token
+
+    async def aclose(self) -> None:
+        """End the pipe, also for a pull that waits. Twice is once."""
+        self._end()
+
+    def __del__(self) -> None:
+        # A pipe that was left half-way and forgotten must not keep a row of the engine.
+        if not getattr(self, "_ended", True):
+            self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._ready.clear()
+        self._make = None
+        if self._reader is not None:
+            self._reader.close()
+
+    async def _fill(self) -> None:
+        if self._pulling:
+            raise UsageError("AnswerPipe is pulled twice at once; a pipe has one reader")
+        if self._ended:
+            raise StopAsyncIteration
+        clock = asyncio.get_running_loop().time
+        self._pulling = True
+        try:
+            if self._reader is None:
+                assert self._make is not None
+                self._reader, self._make = self._make(self._sync_interval), None
+                self._reader.start()
+            reader = self._reader
+            while True:
+                now = clock()
+                self._ready.extend(reader.read(now))
+                if self._ready:
+                    return
+                if reader.over or self._ended:
+                    self._ended = True
+                    raise StopAsyncIteration
+                await reader.mailbox.wait(reader.timeout(now))
+        except StopAsyncIteration:
+            raise
+        except BaseException:  # also a cancelled pull: it frees the row (T4)
+            self._end()
+            raise
+        finally:
+            self._pulling = False
