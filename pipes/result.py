@@ -212,7 +212,7 @@ class Generation:
         return getattr(self.sequences, name)
 
     @property  # type: ignore[misc]
-    def __class__(self) -> type:
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
         # transformers' decode asks isinstance(x, torch.Tensor) before it calls tolist(): without this the line that
         # follows generate in most programs, tokenizer.batch_decode(outputs), would fail.
         torch = sys.modules.get("torch")

@@ -204,7 +204,7 @@ class _Row:
             else:
                 self._loop.call_soon_threadsafe(call)
         except RuntimeError:  # the loop is closed, and with it the reader
-            self._over = True
+            self._end("cancelled")
 
     def _go(self) -> None:
         if self._over:
