@@ -16,6 +16,11 @@ Finish = Literal["", "stop", "length", "cancelled"]
 FINISHES: tuple[Finish, ...] = ("stop", "length", "cancelled")
 
 
+def _within(name: str, value: float, holds: bool, range_: str) -> None:
+    if isinstance(value, bool) or not holds or not math.isfinite(value):
+        raise UsageError(f"{name}={value!r} is out of range; give {range_}")
+
+
 class Sampling(msgspec.Struct, frozen=True):
     """How the next token is chosen; the names and meanings are those of transformers' GenerationConfig.
 
@@ -25,9 +30,11 @@ class Sampling(msgspec.Struct, frozen=True):
         top_p: only the likeliest tokens that together reach this probability; 1 = all.
         repetition_penalty: above 1 makes tokens that were said (prompt included) less likely; 1 = off.
         seed: of this request's own generator, so that its text does not depend on its neighbours; None = random.
+        row, rows: it is row `row` of `rows` that one seeded generator serves together, as the rows of one
+            `model.generate` call are; each row still runs by itself.
 
     Raises:
-        UsageError: a value out of its range.
+        UsageError: a value out of its range, or a row beyond `rows`.
     """
 
     temperature: float = 0.0
@@ -35,12 +42,16 @@ class Sampling(msgspec.Struct, frozen=True):
     top_p: float = 1.0
     repetition_penalty: float = 1.0
     seed: int | None = None
+    row: int = 0
+    rows: int = 1
 
     def __post_init__(self) -> None:
         _within("temperature", self.temperature, self.temperature >= 0, "0 (greedy) or more")
         _within("top_k", self.top_k, self.top_k >= 0, "0 (all) or more")
         _within("top_p", self.top_p, 0 < self.top_p <= 1, "above 0 and at most 1")
         _within("repetition_penalty", self.repetition_penalty, self.repetition_penalty > 0, "above 0")
+        _within("rows", self.rows, self.rows >= 1, "1 or more")
+        _within("row", self.row, 0 <= self.row < self.rows, f"0 to {self.rows - 1}, below rows={self.rows}")
 
     @property
     def greedy(self) -> bool:
@@ -111,8 +122,3 @@ class RequestTimes(msgspec.Struct):
     admitted: float = math.nan
     prefilled: float = math.nan
     cached_tokens: int = 0
-
-
-def _within(name: str, value: float, holds: bool, range_: str) -> None:
-    if isinstance(value, bool) or not holds or not math.isfinite(value):
-        raise UsageError(f"{name}={value!r} is out of range; give {range_}")
