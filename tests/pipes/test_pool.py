@@ -173,7 +173,7 @@ PLANTED = settings(LIFE, max_examples=400, database=None, phases=[Phase.generate
 
 
 def test_the_rules_hold_under_any_interleaving() -> None:
-    run_state_machine_as_test(Life, settings=LIFE)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Life, settings=LIFE)
 
 
 class TakesPins(Pool):
@@ -211,7 +211,7 @@ class WorksAnyway(Pool):
 def test_planted_faults_are_found(fault: type[Pool]) -> None:
     machine = type("Planted", (Life,), {"make": fault})
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(machine, settings=PLANTED)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(machine, settings=PLANTED)
 
 
 # ---- order
