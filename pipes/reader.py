@@ -73,6 +73,7 @@ class AnswerReader:
         self.failure: Exception | None = None
         self.started = self.over = False
         self._engine, self._watcher = engine, watcher
+        self._fed_at = 0.0
 
     @property
     def token_ids(self) -> list[int]:
@@ -113,13 +114,16 @@ class AnswerReader:
         if steps:
             for step in steps:
                 self.steps.append(step)
-                flow.feed(step, now)
+                # What waited for a slow reader has waited: it is not held anew. Time never goes back, though.
+                self._fed_at = max(self._fed_at, min(step.at, now))
+                flow.feed(step, self._fed_at)
                 if flow.finished:
                     break
             if self._watcher is not None:
                 self._watcher.arrived(self, steps, now)
         timer = flow.next_timer()
         if timer is not None and timer <= now:
+            self._fed_at = now
             flow.handle_timer(now)
         tokens = flow.take()
         if flow.finished:
