@@ -6,7 +6,7 @@ help:
 	@echo "make test    set up (Chromium included), then check and test everything"
 	@echo "make check   only ruff, mypy --strict and pyright"
 	@echo "make soak    the long run: 20,000 random tours, and 20,000 random alignments"
-	@echo "make live    set up what benchmarks are measured beside, each in a .venv-live of its own (0.5 GB)"
+	@echo "make live    set up what benchmarks are measured beside, each in a .venv-live of its own (6 GB)"
 
 tour:
 	@.ci/setup core
@@ -31,8 +31,7 @@ soak:
 	@MULTIMODAL_TOURS=20000 .venv/bin/python -m pytest tests/sync/test_strategies.py -k every_rule $(ARGS)
 	@MULTIMODAL_ALIGNMENTS=20000 .venv/bin/python -m pytest tests/sync/test_aligner_machine.py -k "order" $(ARGS)
 
-PYTHON ?= python3
 live:
-	@echo "== pipecat into .venv-live/pipecat"
-	@test -x .venv-live/pipecat/bin/python || $(PYTHON) -m venv .venv-live/pipecat
-	@.venv-live/pipecat/bin/python -m pip install --quiet --disable-pip-version-check pipecat-ai==1.14.0
+	@.ci/live pipecat
+	@.ci/live serve
+	@.ci/live vllm
