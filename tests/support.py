@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 from multimodal.sync.virtual import LIMIT, VirtualClock
 
 T = TypeVar("T")
+
+TINY_LLAMA = Path(__file__).parent / "fixtures" / "tiny_llama"
+"""A trained model of 3.5 MB that has the demo catalogue by heart; see tests/fixtures/README.md."""
 
 
 def run(coroutine: Coroutine[Any, Any, T], limit: float = 60.0) -> T:

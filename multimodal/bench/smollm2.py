@@ -13,6 +13,7 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from multimodal.errors import PipeError
 
@@ -54,7 +55,7 @@ def convert(gguf: str, folder: str) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     where, name = os.path.split(gguf)
-    model = AutoModelForCausalLM.from_pretrained(where, gguf_file=name, dtype=torch.bfloat16)
+    model: Any = AutoModelForCausalLM.from_pretrained(where, gguf_file=name, dtype=torch.bfloat16)
     # What is saved is no longer quantised, and a folder that says otherwise cannot be loaded.
     model.hf_quantizer = None
     if hasattr(model.config, "quantization_config"):
