@@ -87,7 +87,7 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimate(
     shape: ModelShape,
     *,
-    quant: str | None = None,
+    quant_mode: str | None = None,
     dtype: str | None = None,
     context: int | None = None,
     sessions: int = 1,
@@ -98,8 +98,9 @@ def estimate(
 
     Args:
         shape: its sizes, from `read_shape`, `shape_of` or by hand.
-        quant: "int8" = linear layers in one byte a weight, the rest in float32; None = none.
-        dtype: of the weights and the cache: float32, float16 or bfloat16; None = as stored, float32 with int8.
+        quant_mode: "int8" = linear layers in one byte a weight, the rest in float32; None = none.
+        dtype: of the weights and the cache: float32, float16 or bfloat16; None = float32, as
+            `LocalModel.load` has it on a CPU, whatever is stored.
         context: tokens of a session, prompt and answer; None = 2,048 or what the model was made for, if less.
         sessions: sessions held at once.
         memory: bytes it may take; None = what this machine has available.
@@ -108,12 +109,12 @@ def estimate(
     Raises:
         UsageError: an unknown quantisation or dtype, or a number out of its range.
     """
-    if quant not in (None, "int8"):
-        raise UsageError(f"quant={quant!r} is not known; this version has int8, or None for none")
-    kind = dtype or (shape.dtype if shape.dtype in BYTES and quant is None else "float32")
+    if quant_mode not in (None, "int8"):
+        raise UsageError(f"quant_mode={quant_mode!r} is not known; this version has int8, or None for none")
+    kind = dtype or "float32"
     if kind not in BYTES:
         raise UsageError(f"dtype={dtype!r} is not known; use one of {', '.join(BYTES)}")
-    if quant == "int8" and kind != "float32":
+    if quant_mode == "int8" and kind != "float32":
         raise UsageError(f"int8 computes in float32; leave dtype={dtype!r} out")
     context = min(_CONTEXT, shape.context or _CONTEXT) if context is None else context
     _at_least_one("context", context)
@@ -123,18 +124,18 @@ def estimate(
     memory = available_memory() if memory is None else memory
     _at_least_one("memory", memory)
     size = BYTES[kind]
-    weights = _weights(shape, quant, size)
+    weights = _weights(shape, quant_mode, size)
     cached = 2 * shape.layers * shape.kv_heads * shape.head_dim * size * shape.caches
     lines = (weights, _cache(shape, cached, size, context, sessions), _work(shape, size, context), _program(shape))
     total = sum(line.size for line in lines)
     peak = total - weights.size + _loading(shape, size, weights.size)
-    read = _read(shape, quant, size)
+    read = _read(shape, quant_mode, size)
     token = read + cached * context
     together = read + cached * context * sessions
     step = token / bandwidth + STEP + LAYER * shape.layers
     return Estimate(
         shape.name,
-        f"{quant or kind}, {context:,} tokens x {_count(sessions, 'session')}",
+        f"{quant_mode or kind}, {context:,} tokens x {_count(sessions, 'session')}",
         lines,
         total,
         peak,
@@ -145,14 +146,14 @@ def estimate(
         bandwidth / token,
         1 / step if shape.layers else math.nan,
         sessions * bandwidth / together,
-        _remarks(shape, quant),
+        _remarks(shape, quant_mode),
     )
 
 
 def check_fits(
     model: ModelShape | str | Path | Any,
     *,
-    quant: str | None = None,
+    quant_mode: str | None = None,
     dtype: str | None = None,
     context: int | None = None,
     sessions: int = 1,
@@ -162,7 +163,7 @@ def check_fits(
 
     Args:
         model: its sizes, its folder or GGUF file, or a transformers model object.
-        quant, dtype, context, sessions, memory: as in `estimate`.
+        quant_mode, dtype, context, sessions, memory: as in `estimate`.
 
     Raises:
         UsageError: it does not fit; the message shows the sum. Or as in `estimate` and `read_shape`.
@@ -171,7 +172,7 @@ def check_fits(
         shape = read_shape(model)
     else:
         shape = model if isinstance(model, ModelShape) else shape_of(model)
-    found = estimate(shape, quant=quant, dtype=dtype, context=context, sessions=sessions, memory=memory)
+    found = estimate(shape, quant_mode=quant_mode, dtype=dtype, context=context, sessions=sessions, memory=memory)
     if not found.fits:
         raise UsageError(text_of(found))
     return found
@@ -203,8 +204,8 @@ def text_of(found: Estimate) -> str:
     return "\n".join((*told, *(f"  not counted: {remark}" for remark in found.remarks)))
 
 
-def _weights(shape: ModelShape, quant: str | None, size: int) -> Line:
-    if quant is None:
+def _weights(shape: ModelShape, quant_mode: str | None, size: int) -> Line:
+    if quant_mode is None:
         return Line("weights", shape.parameters * size, f"{_short(shape.parameters)} x {_count(size, 'byte')}")
     if not shape.linear:
         return Line("weights", shape.parameters, f"{_short(shape.parameters)} x 1 byte")
@@ -243,17 +244,17 @@ def _loading(shape: ModelShape, size: int, weights: int) -> int:
     return max(weights, shape.parameters * size + file)
 
 
-def _read(shape: ModelShape, quant: str | None, size: int) -> int:
+def _read(shape: ModelShape, quant_mode: str | None, size: int) -> int:
     """Bytes of weights that one decoding step reads."""
     active = shape.parameters - shape.looked_up - round(shape.experts * (1 - shape.expert_share))
-    if quant is None:
+    if quant_mode is None:
         return (active + shape.head) * size
     if not shape.linear:
         return active
     return shape.linear + shape.head + max(0, active - shape.linear) * size
 
 
-def _remarks(shape: ModelShape, quant: str | None) -> tuple[str, ...]:
+def _remarks(shape: ModelShape, quant_mode: str | None) -> tuple[str, ...]:
     found = []
     if not (shape.layers and shape.kv_heads and shape.head_dim):
         found.append("the KV cache; give --layers, --kv-heads and --head-dim")

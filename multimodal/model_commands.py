@@ -34,7 +34,7 @@ def add_model_commands(commands: Any) -> None:
         "model", nargs="?", metavar="MODEL", help="a folder, a .gguf file, or a hub's name in its cache"
     )
     estimate.add_argument("--quant", choices=["int8"], help="linear layers in one byte a weight")
-    estimate.add_argument("--dtype", choices=["float32", "float16", "bfloat16"], help="default: as stored")
+    estimate.add_argument("--dtype", choices=["float32", "float16", "bfloat16"], help="default: float32")
     estimate.add_argument("--context", type=int, metavar="N", help="tokens of a session (default 2048, or the model's)")
     estimate.add_argument("--sessions", type=int, default=1, metavar="N", help="sessions at once (default 1)")
     estimate.add_argument("--memory", metavar="4G", help="what it may take (default: what this machine has available)")
@@ -55,7 +55,7 @@ def _estimate(options: argparse.Namespace) -> int:
 
     found = estimate(
         _shape(options),
-        quant=options.quant,
+        quant_mode=options.quant,
         dtype=options.dtype,
         context=options.context,
         sessions=options.sessions,

@@ -26,8 +26,8 @@ def tiny() -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    model = AutoModelForCausalLM.from_pretrained(TINY_LLAMA, dtype=torch.float32).eval()
-    return model, AutoTokenizer.from_pretrained(TINY_LLAMA)
+    model: Any = AutoModelForCausalLM.from_pretrained(TINY_LLAMA, dtype=torch.float32)
+    return model.eval(), AutoTokenizer.from_pretrained(TINY_LLAMA)
 
 
 def said(tiny: tuple[Any, Any], messages: list[dict[str, str]], room: int = 60) -> str:
