@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from multimodal.errors import UsageError
-from multimodal.pipes.feed import Feed, FeedPicture, FeedRow, Shop, read_feed
+from multimodal.pipes.feed import Shop, feed_files, read_feed
+from multimodal.pipes.feed_fold import Fold, RowProblem
+from multimodal.pipes.feed_words import currency_code
 from multimodal.pipes.finder import PictureFinder
 from multimodal.pipes.images import ImageStore
 from multimodal.pipes.prepared import PictureFile, PreparedImagePipe
-from multimodal.pipes.price import parse_price, uses_decimal_comma
 from multimodal.values import Product, ProductImage
 
-__all__ = ["Catalog", "CatalogImagePipe", "RowProblem", "Shop", "load_catalog"]
+__all__ = ["Catalog", "CatalogImagePipe", "Progress", "RowProblem", "Shop", "load_catalog"]
 
+Progress = Callable[[int, float], None]
 
-class RowProblem(msgspec.Struct, frozen=True):
-    """What is wrong with a row.
-
-    Args:
-        line: its line in the file; its number in the list of a JSON catalogue.
-        reason: malformed, no_title, duplicate_id, continues_left_out; or, of a row that was taken: no_picture,
-            not_found, duplicate_key, bad_price, encoding.
-        detail: one sentence for a person.
-        product: id of the product ("" = none was made).
-    """
-
-    line: int
-    reason: str
-    detail: str
-    product: str = ""
+_EVERY = 256
+_FINE = ("", "")
 
 
 class Catalog(msgspec.Struct, frozen=True):
@@ -47,6 +36,8 @@ class Catalog(msgspec.Struct, frozen=True):
         unit: what `RowProblem.line` counts: line, or product in a JSON catalogue.
         rejected: rows that were left out.
         warnings: rows that were taken with something missing.
+        unpublished: rows that the shop itself does not show, left out too.
+        format: which of `multimodal.pipes.feed.FORMATS` it is.
     """
 
     products: tuple[Product, ...]
@@ -55,6 +46,8 @@ class Catalog(msgspec.Struct, frozen=True):
     unit: str = "line"
     rejected: tuple[RowProblem, ...] = ()
     warnings: tuple[RowProblem, ...] = ()
+    unpublished: tuple[RowProblem, ...] = ()
+    format: str = ""
 
     @property
     def duplicates(self) -> tuple[RowProblem, ...]:
@@ -64,56 +57,124 @@ class Catalog(msgspec.Struct, frozen=True):
     def report(self, limit: int = 20) -> str:
         """What was read and what was wrong, for a person; at most `limit` problems are spelled out."""
         found = sum(picture.path is not None for picture in self.pictures)
-        lines = [f"{len(self.products)} products, {found} of {len(self.pictures)} pictures found"]
+        remote = sum(picture.path is None and "://" in image.source for image, picture in self._pairs())
+        counts = f"{len(self.products)} products, {found} of {len(self.pictures)} pictures found"
+        lines = [counts + (f" ({remote} are remote)" if remote else "")]
+        if self.unpublished:
+            lines.append(f"  {len(self.unpublished)} rows are not published, and left out")
         problems = [("left out", problem) for problem in self.rejected]
         problems += [("taken", problem) for problem in self.warnings]
-        problems.sort(key=lambda entry: entry[1].line)
+        problems.sort(key=lambda entry: (entry[1].file, entry[1].line))
         for verdict, problem in problems[:limit]:
-            lines.append(f"  {self.unit} {problem.line}: {verdict}, {problem.reason}: {problem.detail}")
+            place = f"{problem.file}, {self.unit}" if problem.file else self.unit
+            lines.append(f"  {place} {problem.line}: {verdict}, {problem.reason}: {problem.detail}")
         if len(problems) > limit:
             lines.append(f"  and {len(problems) - limit} more")
         return "\n".join(lines)
 
+    def _pairs(self) -> Iterable[tuple[ProductImage, PictureFile]]:
+        return zip((image for product in self.products for image in product.images), self.pictures, strict=True)
+
 
 def load_catalog(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     images: str | os.PathLike[str] | None = None,
     *,
     mapping: Mapping[str, str] | None = None,
     base: str | os.PathLike[str] | None = None,
+    format: str | None = None,
+    encoding: str | None = None,
+    currency: str = "",
+    now: datetime | None = None,
+    progress: Progress | None = None,
 ) -> Catalog:
     """Read a catalogue; a bad row is reported and never fails the rest.
 
-    A row without id and title (or with the id of the row above and no title) is a variant of the product above; its
-    pictures are added. Pictures are found by path below `images` or `base`, else by name: exactly, in other case, by
-    stem; a URL by its last part, as nothing is fetched from the network. Keys of pictures that name none: the
+    A row of a table without id and title (or with the id of the row above and no title) is a variant of the product
+    above; its pictures are added. Pictures are found by path below `images` or `base`, else by name: exactly, in other
+    case, by stem; a URL by its last part, as nothing is fetched from the network. Keys of pictures that name none: the
     product's id, then id-2, id-3, ...
 
     Args:
-        path: JSON in our own format, or a CSV or TSV with a header row.
+        path: a file in any of `multimodal.pipes.feed.FORMATS`, told by its content; several files (the pages of a
+            shop's products.json, say); or a folder, of which all files that may be a catalogue are read by name.
         images: folder of the pictures, searched with its sub-folders.
         mapping: field -> column, as in {"title": "name", "image": "assets"}.
         base: folder that paths in the catalogue start from; None = the catalogue's own.
+        format: one of `multimodal.pipes.feed.FORMATS`; None = as the content tells.
+        encoding: of its text; None = UTF-8, UTF-16 with its mark, else Windows-1252.
+        currency: ISO 4217 code of prices where the catalogue says none.
+        now: for sale prices that hold between two dates; None = the present moment.
+        progress: called with the number of rows read and the share of the file from 0 to 1, every few hundred rows.
 
     Raises:
-        UsageError: a file or folder that is missing, not readable or empty, a column that is missing, or no product.
+        UsageError: a file or folder that is missing, not readable or empty, a column that is missing, a format or a
+            currency that does not exist, or no product.
     """
-    path = Path(path)
-    feed = read_feed(path, mapping)
-    sources = {picture.source for row in feed.rows for picture in row.pictures}
+    if currency_code(currency) != currency:
+        raise UsageError(f"currency {currency!r} is no code of ISO 4217, such as EUR")
+    paths = feed_files(path)
+    fold = Fold(now or datetime.now(UTC), currency)
+    shop, unit, kind = Shop(), "line", ""
+    for number, file in enumerate(paths):
+        try:
+            feed = read_feed(file, mapping, kind=format, encoding=encoding, now=fold.now)
+            fold.begin(feed, file.name if len(paths) > 1 else "")
+            for count, row in enumerate(feed.rows, fold.count + 1):
+                fold.add(row)
+                if progress is not None and not count % _EVERY:
+                    progress(count, (number + feed.share) / len(paths))
+        except UsageError as error:
+            if len(paths) == 1:
+                raise
+            fold.unreadable(file.name, str(error))  # one bad page fails no import
+            continue
+        if feed.note:
+            fold.note(1, "encoding", feed.note)
+        shop = feed.shop if shop == Shop() else shop
+        unit, kind = (feed.unit, feed.format) if not kind else (unit, kind)
+    fold.settle()
     finder = PictureFinder(
-        Path(base) if base is not None else path.parent, None if images is None else Path(images), sources
+        Path(base) if base is not None else paths[0].parent, None if images is None else Path(images), fold.sources()
     )
-    builder = _Builder(feed)
-    if feed.note:
-        builder.warnings.append(RowProblem(1, "encoding", feed.note))
-    for row in feed.rows:
-        builder.add(row)
-    products, pictures = builder.finish(finder)
+    products, pictures = _found(fold, finder, shop.currency, remote=images is None)
+    if progress is not None:
+        progress(fold.count, 1.0)
     if not products:
-        first = f"; {feed.unit} {builder.rejected[0].line}: {builder.rejected[0].detail}" if builder.rejected else ""
-        raise UsageError(f"no product in the catalogue {path}{first}")
-    return Catalog(products, pictures, feed.shop, feed.unit, tuple(builder.rejected), tuple(builder.warnings))
+        left = next(iter((*fold.rejected, *fold.unpublished)), None)
+        raise UsageError(
+            f"no product in the catalogue {path}" + (f"; {unit} {left.line}: {left.detail}" if left else "")
+        )
+    problems = (tuple(fold.rejected), tuple(fold.warnings), tuple(fold.unpublished))
+    return Catalog(products, pictures, shop, unit, *problems, kind)
+
+
+def _found(
+    fold: Fold, finder: PictureFinder, currency: str, *, remote: bool
+) -> tuple[tuple[Product, ...], tuple[PictureFile, ...]]:
+    """The products, and where their pictures lie.
+
+    Args:
+        fold: all rows.
+        finder: looks pictures up.
+        currency: what the catalogue says of prices that name none.
+        remote: no folder of pictures was given, so that one which has a URL is missing nowhere.
+    """
+    products: list[Product] = []
+    files: list[PictureFile] = []
+    for product, where in fold.products(currency):
+        products.append(product)
+        if not product.images:
+            fold.warn(where, "no_picture", f"{product.title}: the row names no picture")
+        for image in product.images:
+            file = finder.find(image.source)
+            problem = _FINE
+            if file is None:
+                problem = ("not_found", finder.missing(image.source))
+                if not (remote and "://" in image.source):
+                    fold.warn(where, *problem)
+            files.append(PictureFile(image.key, file, product.id, image.alt, problem))
+    return tuple(products), tuple(files)
 
 
 class CatalogImagePipe(PreparedImagePipe):
@@ -155,114 +216,3 @@ class CatalogImagePipe(PreparedImagePipe):
     def products(self) -> tuple[Product, ...]:
         """The catalogue's products, in its order."""
         return self.catalog.products
-
-
-class _Draft:
-    """A product while rows are still added to it."""
-
-    def __init__(self, row: FeedRow, product: Product) -> None:
-        self.line, self.product = row.line, product
-        self.pictures: dict[str, FeedPicture] = {}
-
-
-class _Builder:
-    def __init__(self, feed: Feed) -> None:
-        self._unit, self._currency = feed.unit, feed.shop.currency
-        self._decimal_comma = uses_decimal_comma(row.price for row in feed.rows)
-        self._drafts: dict[str, _Draft] = {}
-        self._current: _Draft | None = None
-        self._above = ""  # id of the row above, taken or not: its variants share its fate
-        self._left_out = 0  # its line, where it was left out
-        self.rejected: list[RowProblem] = []
-        self.warnings: list[RowProblem] = []
-
-    def add(self, row: FeedRow) -> None:
-        if row.broken:
-            self._reject(row, "malformed", row.broken)
-        elif row.title:
-            self._begin(row)
-        elif self._above and row.id in {"", self._above}:
-            self._continue(row)
-        else:
-            self._reject(row, "no_title", "a row without a title, and no product above that it belongs to")
-
-    def _reject(self, row: FeedRow, reason: str, detail: str) -> None:
-        self.rejected.append(RowProblem(row.line, reason, detail))
-        self._left_out = row.line
-        if not row.broken:
-            self._current = None
-        self._above = row.id or self._above
-
-    def _continue(self, row: FeedRow) -> None:
-        # Behind a broken row, whose id nobody knows, only a row that names its product is sure to belong to it.
-        if self._current is None or (self._left_out and not row.id):
-            detail = f"it continues {self._unit} {self._left_out}, which was left out"
-            self.rejected.append(RowProblem(row.line, "continues_left_out", detail))
-            return
-        self._left_out = 0
-        self._current.pictures.update((picture.source, picture) for picture in row.pictures)
-
-    def _begin(self, row: FeedRow) -> None:
-        key = row.id or re.sub(r"\W+", "-", row.title.casefold()).strip("-") or row.title
-        first = self._drafts.get(key)
-        if first is not None:
-            detail = f"the id {key!r} ({row.title}) stands in {self._unit} {first.line} already ({first.product.title})"
-            self._reject(row, "duplicate_id", detail)
-            self._above = key
-            return
-        price, currency = parse_price(row.price, decimal_comma=self._decimal_comma)
-        if row.price and price is None:
-            self.warnings.append(RowProblem(row.line, "bad_price", f"{row.price!r} is no price", key))
-        product = Product(
-            key,
-            row.title,
-            row.aliases,
-            row.description,
-            row.brand,
-            price,
-            row.currency or currency or self._currency,
-            row.availability,
-            row.url,
-        )
-        self._current = self._drafts[key] = _Draft(row, product)
-        self._above, self._left_out = key, 0
-        self._current.pictures.update((picture.source, picture) for picture in row.pictures)
-
-    def finish(self, finder: PictureFinder) -> tuple[tuple[Product, ...], tuple[PictureFile, ...]]:
-        # A first picture goes by its product's id, so an id that looks like a second picture's key is never taken.
-        taken = set(self._drafts)
-        products: list[Product] = []
-        files: dict[str, PictureFile] = {}
-        for draft in self._drafts.values():
-            images: list[ProductImage] = []
-            for number, picture in enumerate(draft.pictures.values(), 1):
-                key = picture.key or _free_key(draft.product.id, number, taken)
-                taken.add(key)
-                if key in files:
-                    self._warn(draft, "duplicate_key", f"two pictures are called {key!r}; the first is kept")
-                    continue
-                alt = picture.alt or draft.product.title
-                images.append(ProductImage(key, picture.source, alt))
-                file = finder.find(picture.source)
-                problem = ("", "")
-                if file is None:
-                    problem = ("not_found", finder.missing(picture.source))
-                    self._warn(draft, *problem)
-                files[key] = PictureFile(key, file, draft.product.id, alt, problem)
-            if not draft.pictures:
-                self._warn(draft, "no_picture", f"{draft.product.title}: the row names no picture")
-            products.append(msgspec.structs.replace(draft.product, images=tuple(images)))
-        return tuple(products), tuple(files.values())
-
-    def _warn(self, draft: _Draft, reason: str, detail: str) -> None:
-        self.warnings.append(RowProblem(draft.line, reason, detail, draft.product.id))
-
-
-def _free_key(product: str, number: int, taken: set[str]) -> str:
-    if number == 1:
-        return product
-    key = f"{product}-{number}"
-    while key in taken:
-        number += 1
-        key = f"{product}-{number}"
-    return key

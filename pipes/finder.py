@@ -41,22 +41,26 @@ class PictureFinder:
         self._by_name = _unique((file.name, file) for file in files)
         self._by_folded = _unique((file.name.casefold(), file) for file in files)
         self._by_stem = _unique((file.stem.casefold(), file) for file in files)
-        places = [_place(source) for source in set(sources)]
-        self._names = Counter(place.name.casefold() for place in places)
-        self._stems = Counter(place.stem.casefold() for place in places)
+        names = [_name(source) for source in set(sources)]
+        self._names = Counter(map(str.casefold, names))
+        self._stems = Counter(_stem(name).casefold() for name in names)
 
     def find(self, source: str) -> Path | None:
         """The file of a picture: by path, else by name, in other case, by stem; None where it is not sure."""
-        place = _place(source)
-        if "://" not in source and not place.is_absolute() and ".." not in place.parts:
-            for root in (self._images, self._base):
-                if root is not None and _is_file(root / place):
-                    return root / place
+        if "://" not in source:
+            place = PurePosixPath(source.replace("\\", "/"))
+            if not place.is_absolute() and ".." not in place.parts:
+                for root in (self._images, self._base):
+                    if root is not None and _is_file(root / place):
+                        return root / place
+        name = _name(source)
+        folded = name.casefold()
         found = None
-        if self._names[place.name.casefold()] == 1:
-            found = self._by_name.get(place.name) or self._by_folded.get(place.name.casefold())
-        if found is None and self._stems[place.stem.casefold()] == 1:
-            found = self._by_stem.get(place.stem.casefold())
+        if self._names[folded] == 1:
+            found = self._by_name.get(name) or self._by_folded.get(folded)
+        if found is None and self._by_stem:
+            stem = _stem(folded)
+            found = self._by_stem.get(stem) if self._stems[stem] == 1 else None
         return found
 
     def missing(self, source: str) -> str:
@@ -73,10 +77,17 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _place(source: str) -> PurePosixPath:
+def _name(source: str) -> str:
+    """The last part of a path or URL. By hand: a path object for each picture is most of a large import's time."""
     if "://" not in source:
-        return PurePosixPath(source.replace("\\", "/"))
-    return PurePosixPath(unquote(source.partition("://")[2].partition("?")[0].partition("#")[0]))
+        return source.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    path = source.partition("://")[2].partition("?")[0].partition("#")[0].rstrip("/")
+    return unquote(path.rpartition("/")[2]).rpartition("/")[2]
+
+
+def _stem(name: str) -> str:
+    stem, dot, _ = name.rpartition(".")
+    return stem if stem and dot else name
 
 
 def _unique(entries: Iterable[tuple[str, Path]]) -> dict[str, Path]:

@@ -3,15 +3,68 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
 
-__all__ = ["parse_price", "uses_decimal_comma"]
+__all__ = ["CURRENCIES", "parse_price", "price_text", "uses_decimal_comma"]
 
-_NUMBER = re.compile(r"-?\d[\d.,'’\s]*")
+CURRENCIES = frozenset(
+    re.findall(
+        "[A-Z]{3}",
+        "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD "
+        "CAD CDF CHF CLF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP "
+        "GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD "
+        "KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK "
+        "NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD "
+        "SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES VND VUV WST XAF "
+        "XCD XCG XOF XPF YER ZAR ZMW ZWG ",
+    )
+)
+"""ISO 4217's codes of money in use, and of the few that left it lately; no metals, funds or tests."""
+
+_NUMBER = re.compile(r"(?<!\d)-?[.,]?\d(?:[\d.,'’]|\s(?=\d{3}(?!\d)))*")
 _CODE = re.compile(r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])")
-_SIGNS = {"€": "EUR", "£": "GBP"}  # the signs of one currency only: $ and ¥ are those of many
+# Longest first, as A$ holds a $. A bare $, ¥ or kr is that of many currencies, and tells none.
+_SIGNS = {
+    "US$": "USD",
+    "CA$": "CAD",
+    "AU$": "AUD",
+    "NZ$": "NZD",
+    "HK$": "HKD",
+    "NT$": "TWD",
+    "MX$": "MXN",
+    "A$": "AUD",
+    "C$": "CAD",
+    "R$": "BRL",
+    "S$": "SGD",
+    "Fr.": "CHF",
+    "zł": "PLN",
+    "Kč": "CZK",
+    "лв": "BGN",
+    "€": "EUR",
+    "£": "GBP",
+    "₹": "INR",
+    "₩": "KRW",
+    "₽": "RUB",
+    "₺": "TRY",
+    "₫": "VND",
+    "₪": "ILS",
+    "₴": "UAH",
+    "฿": "THB",
+    "₦": "NGN",
+    "₱": "PHP",
+    "₸": "KZT",
+    "₾": "GEL",
+    "₼": "AZN",
+    "₡": "CRC",
+    "₲": "PYG",
+    "円": "JPY",
+}
 _CENTS_AFTER_COMMA = re.compile(r",\d{1,2}\D*$")
+_MARKS = str.maketrans({"٫": ".", "٬": "'", "，": ",", "．": ".", "、": ",", "−": "-"})
+_DIGITS = 18
+"""A price of more digits is a barcode or an attack."""
 
 
 def uses_decimal_comma(texts: Iterable[str]) -> bool:
@@ -20,25 +73,50 @@ def uses_decimal_comma(texts: Iterable[str]) -> bool:
 
 
 def parse_price(text: str, *, decimal_comma: bool = False) -> tuple[Decimal | None, str]:
-    """The price and its ISO 4217 code ("" = not said) in a text such as `1.299,00 €`, `EUR 15`, `1,299.00`.
+    """The price and its ISO 4217 code ("" = not said) in a text such as `1.299,00 €`, `EUR 15`, `₹1,29,999.00`.
 
     Args:
         text: what the shop wrote.
         decimal_comma: how to read the one doubtful case, a single mark before three digits (`1.299`).
 
     Returns:
-        (None, code) where there is no number, or one below 0.
+        (None, code) where there is no number, or one below 0 or of more than 18 digits.
     """
-    code = _CODE.search(text)
-    currency = code.group() if code else next((iso for sign, iso in _SIGNS.items() if sign in text), "")
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_MARKS))
+    currency = _currency(text)
     found = _NUMBER.search(text)
     if found is None or found.group().startswith("-"):
         return None, currency
-    digits = re.sub(r"[\s'’]", "", found.group()).rstrip(".,")
-    point = _decimal_mark(digits, decimal_comma)
-    whole, _, cents = digits.rpartition(point) if point else (digits, "", "")
+    digits = re.sub(r"[\s'’]", "", found.group())
+    if digits.endswith((".", ",")):  # as in 1.299,-: what ends it parts cents that are not written
+        whole, cents = digits, ""
+    else:
+        point = _decimal_mark(digits, decimal_comma)
+        whole, _, cents = digits.rpartition(point) if point else (digits, "", "")
     whole = re.sub(r"[.,]", "", whole)
+    if len(whole) + len(cents) > _DIGITS:
+        return None, currency
     return Decimal(f"{whole or 0}.{cents}" if cents else whole), currency
+
+
+def price_text(number: int | Decimal) -> str:
+    """A number of a JSON file as plain digits; "" for one that no price has, so that no exponent becomes a gigabyte."""
+    exact = Decimal(number)
+    if (
+        not exact.is_finite()
+        or (exact and abs(exact.adjusted()) > _DIGITS)
+        or len(exact.as_tuple().digits) > 2 * _DIGITS
+    ):
+        return ""
+    return format(exact, "f")
+
+
+def _currency(text: str) -> str:
+    if text.isascii() and not any(mark in text for mark in "$.") and text.replace(",", "").isdigit():
+        return ""
+    code = next((code for code in _CODE.findall(text) if code in CURRENCIES), "")
+    return code or next((iso for sign, iso in _SIGNS.items() if sign in text), "")
 
 
 def _decimal_mark(digits: str, decimal_comma: bool) -> str:
@@ -51,6 +129,6 @@ def _decimal_mark(digits: str, decimal_comma: bool) -> str:
         return last
     if len(marks) > 1:
         return ""
-    if len(digits.rpartition(last)[2]) != 3:
+    if len(digits.rpartition(last)[2]) != 3 or digits.startswith((last, f"0{last}")):
         return last
     return last if last == ("," if decimal_comma else ".") else ""

@@ -189,7 +189,7 @@ def test_whatever_a_person_reads_is_cleaned_of_html(shop: Path) -> None:
     assert kettle.title == "Kettle & Pot, H2O"
     assert (kettle.price, kettle.currency, kettle.brand) == (Decimal(5), "GBP", "Lark\u00admoor®")
     assert (kettle.images[0].alt, kettle.aliases) == ("A kettle", ("Pot & Pan", "Can"))
-    assert (kettle.availability, kettle.url) == ("in stock", "https://shop.example/?a=1&copy=2")
+    assert (kettle.availability, kettle.url) == ("in_stock", "https://shop.example/?a=1&copy=2")
     assert (mug.title, mug.brand) == ("Mug < 5 cm, lid > 3 cm", "R&D")
     assert lamp.title == "Lamp of oak"
     assert [(problem.line, problem.reason) for problem in catalog.rejected] == [(5, "no_title")]
@@ -222,8 +222,8 @@ def test_bad_rows_are_named_by_line_and_fail_alone(shop: Path) -> None:
         (11, "malformed"),
     ]
     assert [(problem.line, problem.reason, problem.product) for problem in catalog.warnings] == [
-        (9, "bad_price", "clock"),
         (8, "no_picture", "vase"),
+        (9, "bad_price", "clock"),
         (9, "not_found", "clock"),
     ]
     assert "line 3 already (Kettle)" in catalog.duplicates[0].detail
