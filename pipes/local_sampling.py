@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     _Drawn = dict[tuple[int, int, int], tuple[Tensor, Tensor]]
 
-__all__ = ["BadLogits", "Sampler", "choose_rows"]
+__all__ = ["BadLogitsError", "Sampler", "choose_rows"]
 
 
-class BadLogits(PipeError):
+class BadLogitsError(PipeError):
     """The model gave logits that no token can be chosen from; raised before any row was changed.
 
     Args:
@@ -75,7 +75,7 @@ class Sampler:
             now: what the step is stamped with.
 
         Raises:
-            BadLogits: nothing can be chosen from them.
+            BadLogitsError: nothing can be chosen from them.
         """
         return choose_rows([self], logits.reshape(1, -1), now)[0]
 
@@ -186,7 +186,7 @@ def choose_rows(samplers: Sequence[Sampler], logits: Tensor, now: float = 0.0) -
         now: what the steps are stamped with.
 
     Raises:
-        BadLogits: some rows have logits nothing can be chosen from; no sampler was changed, so that the other rows
+        BadLogitsError: some rows have logits nothing can be chosen from; no sampler was changed, so that the other rows
             can be chosen from by themselves.
     """
     import torch
@@ -196,7 +196,7 @@ def choose_rows(samplers: Sequence[Sampler], logits: Tensor, now: float = 0.0) -
         best = logits.max(-1)
         bad = (~best.values.isfinite()).nonzero().flatten().tolist()
         if bad:
-            raise BadLogits(bad)
+            raise BadLogitsError(bad)
         likeliest = best.indices.tolist()
         drawn: _Drawn = {}
         steps = []

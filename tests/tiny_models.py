@@ -21,6 +21,7 @@ def tiny_tokenizer() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
+    kind: Any = PreTrainedTokenizerFast
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
@@ -31,7 +32,7 @@ def tiny_tokenizer() -> Any:
         show_progress=False,
     )
     raw.train_from_iterator(CORPUS, trainer)
-    fast = PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+    fast = kind(tokenizer_object=raw, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
     fast.chat_template = (
         "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}</s>{% endfor %}"
         "{% if add_generation_prompt %}<s>assistant: {% endif %}"
@@ -43,6 +44,7 @@ def _made(kind: str, config: Any, seed: int, eos: int | list[int] | None) -> Any
     import torch
     import transformers
 
+    torch.set_num_threads(1)  # two threads on a busy machine are slower than one
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = getattr(transformers, kind)(config).eval()
@@ -61,18 +63,18 @@ def tiny_llama(seed: int = 0, eos: int | list[int] | None = None, **settings: An
     """A Llama of 2 layers with grouped keys."""
     from transformers import LlamaConfig
 
-    given = dict(
-        vocab_size=VOCABULARY,
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=EOS,
-    )
+    given = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 512,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": EOS,
+    }
     return _made("LlamaForCausalLM", LlamaConfig(**{**given, **settings}), seed, eos)
 
 
@@ -108,6 +110,9 @@ def tiny_qwen(seed: int = 0, eos: int | list[int] | None = None) -> Any:
     return _made("Qwen2ForCausalLM", config, seed, eos)
 
 
+_T5_START: dict[str, Any] = {"decoder_start_token_id": 0}  # not among the configuration's declared fields
+
+
 def tiny_t5(seed: int = 0, eos: int | list[int] | None = None) -> Any:
     """A T5 of 2 + 2 layers: relative positions."""
     from transformers import T5Config
@@ -120,9 +125,9 @@ def tiny_t5(seed: int = 0, eos: int | list[int] | None = None) -> Any:
         num_layers=2,
         num_decoder_layers=2,
         num_heads=4,
-        decoder_start_token_id=0,
         pad_token_id=0,
         eos_token_id=EOS,
+        **_T5_START,
     )
     return _made("T5ForConditionalGeneration", config, seed, eos)
 

@@ -13,7 +13,7 @@ from transformers.generation import logits_process as theirs
 
 from multimodal.errors import UsageError
 from multimodal.pipes.generation import GenerationRequest, Sampling
-from multimodal.pipes.local_sampling import BadLogits, Sampler, choose_rows
+from multimodal.pipes.local_sampling import BadLogitsError, Sampler, choose_rows
 from tests.tiny_models import tiny_gpt2, tiny_llama
 
 PROMPT = (300, 285, 266, 86, 277, 223)
@@ -96,10 +96,10 @@ def test_scores_are_those_of_transformers(
 @pytest.mark.parametrize(
     "how",
     [
-        dict(temperature=1.0),
-        dict(temperature=0.7, top_k=20, top_p=0.9),
-        dict(temperature=1.3, repetition_penalty=1.4),
-        dict(temperature=0.9, min_new_tokens=8),
+        {"temperature": 1.0},
+        {"temperature": 0.7, "top_k": 20, "top_p": 0.9},
+        {"temperature": 1.3, "repetition_penalty": 1.4},
+        {"temperature": 0.9, "min_new_tokens": 8},
     ],
 )
 def test_a_seed_gives_the_text_of_a_seeded_generate(how: dict[str, Any]) -> None:
@@ -198,12 +198,12 @@ def test_logits_that_are_not_numbers_fail_before_anything_is_drawn(value: float)
     logits = torch.randn(3, 20, generator=torch.Generator().manual_seed(0))
     samplers = [Sampler(request(temperature=1.0, seed=1)) for _ in range(3)]
     logits[1, 5] = value
-    with pytest.raises(BadLogits, match="row 1") as failed:
+    with pytest.raises(BadLogitsError, match="row 1") as failed:
         choose_rows(samplers, logits)
     assert failed.value.rows == (1,)
     fresh = Sampler(request(temperature=1.0, seed=1)).choose(logits[0])
     assert samplers[0].choose(logits[0]).token_id == fresh.token_id
-    with pytest.raises(BadLogits):
+    with pytest.raises(BadLogitsError):
         Sampler(request()).choose(torch.full((20,), -math.inf))
 
 

@@ -1,0 +1,237 @@
+"""Models from folders, objects and GGUF files, what is refused, and int8."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from multimodal.errors import UsageError
+from multimodal.pipes.local_linear import PackedLinear, clone_sharing, pack_linears
+from multimodal.pipes.local_loading import LocalModel
+from multimodal.pipes.local_quant import Int8Linear
+from tests.tiny_models import EOS, VOCABULARY, tiny_bart, tiny_gpt2, tiny_llama, tiny_qwen, tiny_t5, tiny_tokenizer
+
+IDS = torch.tensor([[300, 285, 266, 86, 277, 223, 303, 314, 85]])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("llama")
+    tiny_llama(eos=[EOS, 77]).save_pretrained(home)
+    tiny_tokenizer().save_pretrained(home)
+    return home
+
+
+def text_of(model: Any, count: int = 24) -> list[int]:
+    found: list[int] = model.generate(IDS, max_new_tokens=count, do_sample=False)[0].tolist()
+    return found
+
+
+def test_a_folder_is_read_with_its_tokenizer_and_its_end_tokens(folder: Path) -> None:
+    local = LocalModel.load(folder)
+    assert (local.kind, local.name, local.dtype) == ("causal", folder.name, "float32")
+    assert local.eos_ids == (EOS, 77)
+    assert (local.bos_id, local.pad_id, local.context_length, local.vocab_size) == (1, 0, 512, VOCABULARY)
+    assert text_of(local.model) == text_of(tiny_llama(eos=[EOS, 77]))
+    assert local.owned
+    assert local.encode("kettle") == tuple(tiny_tokenizer().encode("kettle"))
+
+
+def test_the_dtype_is_the_one_asked_for(folder: Path) -> None:
+    assert LocalModel.load(str(folder), dtype="bfloat16").model.dtype == torch.bfloat16
+    with pytest.raises(UsageError, match="float33"):
+        LocalModel.load(folder, dtype="float33")
+    with pytest.raises(UsageError, match=r"is torch\.float32"):
+        LocalModel.load(tiny_llama(), dtype="bfloat16")
+
+
+@pytest.mark.parametrize("make", [tiny_t5, tiny_bart])
+def test_seq2seq_knows_where_its_decoder_begins(make: Any, tmp_path: Path) -> None:
+    made = make()
+    made.save_pretrained(tmp_path)
+    local = LocalModel.load(tmp_path, tokenizer=tiny_tokenizer())
+    assert local.kind == "seq2seq"
+    assert local.decoder_start == (made.config.decoder_start_token_id,)
+    assert text_of(local.model) == text_of(made)
+    assert local.context_length == (None if make is tiny_t5 else 256)
+
+
+def test_a_chat_is_rendered_by_its_template() -> None:
+    local = LocalModel(tiny_llama(), tiny_tokenizer())
+    messages = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "the price?"}]
+    expected = "<s>system: be brief</s><s>user: the price?</s><s>assistant: "
+    assert tiny_tokenizer().decode(local.chat(messages)) == expected
+
+
+def test_a_chat_without_a_template_says_so() -> None:
+    raw = tiny_tokenizer().backend_tokenizer
+    local = LocalModel(tiny_llama(), raw)
+    with pytest.warns(UserWarning, match="no chat template"):
+        ids = local.chat([{"role": "user", "content": "the price"}, {"role": "user", "content": "is"}])
+    assert ids == local.encode("the price\n\nis")
+
+
+@pytest.mark.parametrize(
+    ("messages", "what"),
+    [([], "empty"), ([{"role": "user"}], r"messages\[0\]"), (["hello"], r"messages\[0\]")],
+)
+def test_wrong_messages_are_refused(messages: Any, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        LocalModel(tiny_llama(), tiny_tokenizer()).chat(messages)
+
+
+def test_a_template_that_refuses_is_a_usage_error() -> None:
+    tokenizer = clone_tokenizer("{{ raise_exception('roles must alternate') }}")
+    with pytest.raises(UsageError, match="roles must alternate"):
+        LocalModel(tiny_llama(), tokenizer).chat([{"role": "user", "content": "x"}])
+
+
+def clone_tokenizer(template: str) -> Any:
+    import copy
+
+    tokenizer = copy.deepcopy(tiny_tokenizer())
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def test_without_a_tokenizer_only_ids_can_be_given() -> None:
+    local = LocalModel(tiny_llama())
+    with pytest.raises(UsageError, match="no tokenizer"):
+        local.encode("x")
+    with pytest.raises(UsageError, match="no tokens"):
+        LocalModel(tiny_llama(), tiny_tokenizer()).encode("")
+
+
+def test_what_cannot_generate_is_refused(tmp_path: Path) -> None:
+    from transformers import BertConfig, BertForMaskedLM, BertModel
+
+    config = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+    with pytest.raises(UsageError, match="BertModel cannot generate"):
+        LocalModel(BertModel(config))
+    with pytest.raises(UsageError, match="Linear is no transformers model"):
+        LocalModel(nn.Linear(2, 2))
+    BertForMaskedLM(config).save_pretrained(tmp_path)
+    with pytest.raises(UsageError, match="BertForMaskedLM"):
+        LocalModel.load(tmp_path)
+
+
+def test_places_without_a_model_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="there is no folder"):
+        LocalModel.load(tmp_path / "nothing")
+    with pytest.raises(UsageError, match=r"no config\.json"):
+        LocalModel.load(tmp_path)
+    (tmp_path / "x.gguf").write_bytes(b"GGUF")
+    with pytest.raises(UsageError, match=r"x\.gguf: give that file"):
+        LocalModel.load(tmp_path)
+    with pytest.raises(UsageError, match=r"there is no GGUF file .*y\.gguf"):
+        LocalModel.load(tmp_path / "y.gguf")
+    (tmp_path / "weights.bin").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"no \.gguf file"):
+        LocalModel.load(tmp_path / "weights.bin")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "no such kind"}))
+    with pytest.raises(UsageError, match="cannot read a language model"):
+        LocalModel.load(tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "gguf" else 1)
+    with pytest.raises(UsageError, match="needs the package gguf"):
+        LocalModel.load(tmp_path / "x.gguf")
+
+
+def test_a_hub_name_without_a_hub_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(UsageError, match=r"nobody/nothing.*offline\?"):
+        LocalModel.load("nobody/nothing")
+
+
+def test_an_unknown_quant_mode_is_refused() -> None:
+    with pytest.raises(UsageError, match="int4"):
+        LocalModel(tiny_llama(), quant_mode="int4")
+
+
+@pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2, tiny_qwen, tiny_t5, tiny_bart])
+def test_int8_quantises_every_linear_layer_and_leaves_the_model_alone(make: Any) -> None:
+    model = make()
+    before = text_of(model)
+    full = LocalModel(model)
+    local = LocalModel.load(model, quant_mode="int8")
+    kinds = {type(each).__name__ for each in local.model.modules()}
+    assert "Int8Linear" in kinds
+    assert not kinds & {"Linear", "Conv1D"}
+    assert local.weight_bytes < 0.62 * full.weight_bytes  # the embedding stays as it is
+    assert local.full_bytes == full.weight_bytes
+    assert text_of(model) == before
+    assert {type(each).__name__ for each in model.modules()}.isdisjoint({"Int8Linear"})
+    out = local.model.generate(IDS, max_new_tokens=8, do_sample=False)
+    assert out.shape[1] >= 8
+    with pytest.raises(UsageError, match="quantised already"):
+        LocalModel.load(local, tokenizer=tiny_tokenizer())
+
+
+def test_an_int8_row_is_the_same_in_every_batch_and_near_the_full_one() -> None:
+    torch.manual_seed(0)
+    full = nn.Linear(96, 40)
+    layer = Int8Linear(full.weight, full.bias)
+    rows = torch.randn(33, 96) * torch.logspace(-3, 3, 33)[:, None]
+    together = layer(rows)
+    for count in (1, 2, 5, 32):
+        assert torch.equal(layer(rows[:count]), together[:count])
+    error = (together - full(rows)).norm(dim=1) / full(rows).norm(dim=1)
+    assert error.max() < 0.03  # of a quiet row beside a loud one, too
+    assert torch.equal(layer(torch.zeros(2, 96)), full.bias.expand(2, 40))
+    assert layer(rows.bfloat16()[None]).dtype == torch.bfloat16
+
+
+def test_per_row_int8_loses_less_than_a_scale_for_the_whole_batch() -> None:
+    torch.manual_seed(0)
+    weight, rows = torch.randn(40, 96), torch.randn(8, 96) * torch.logspace(-2, 2, 8)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        codes = torch.quantize_per_channel(
+            weight, weight.abs().amax(1).double() / 127, torch.zeros(40, dtype=torch.long), 0, torch.qint8
+        )
+    theirs = torch.ops.quantized.linear_dynamic(rows, torch.ops.quantized.linear_prepack(codes, None), True)
+    exact = rows @ weight.t()
+
+    def worst(made: Any) -> float:
+        return float(((made - exact).norm(dim=1) / exact.norm(dim=1)).max())
+
+    assert worst(Int8Linear(weight, None)(rows)) < 0.1 * worst(theirs)
+
+
+@pytest.mark.parametrize(("inner", "outer"), [(64, 128), (96, 320), (2048, 96)])
+def test_a_packed_row_is_the_same_in_every_batch_from_two_rows_on(inner: int, outer: int) -> None:
+    torch.manual_seed(0)
+    full = nn.Linear(inner, outer)
+    layer, rows = PackedLinear(full.weight, full.bias), torch.randn(64, inner)
+    together = layer(rows)
+    for count in (2, 3, 4, 5, 8, 16, 33):
+        assert torch.equal(layer(rows[:count]), together[:count]), count
+    torch.testing.assert_close(together, full(rows), atol=1e-4, rtol=1e-4)
+
+
+def test_a_clone_shares_the_weights_and_nothing_else() -> None:
+    model = tiny_llama()
+    before = text_of(model)
+    copied = clone_sharing(model)
+    assert copied.model.embed_tokens.weight is model.model.embed_tokens.weight
+    copied.config._attn_implementation = "eager"
+    assert pack_linears(copied)
+    assert model.config._attn_implementation != "eager"
+    assert text_of(copied) == before == text_of(model)
+    assert text_of(clone_sharing(copied)) == before
+
+
+def test_a_local_model_given_again_is_the_same() -> None:
+    local = LocalModel(tiny_llama(), tiny_tokenizer())
+    assert LocalModel.load(local) is local
+    quantised = LocalModel.load(local, quant_mode="int8")
+    assert quantised.tokenizer is local.tokenizer
+    assert quantised.quant_mode == "int8"
+    assert local.quant_mode is None
