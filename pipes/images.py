@@ -2,41 +2,53 @@
 
 Two stages, so that a slot can be reserved early: a look (size and preview, about 2 ms for a photograph)
 goes before every encode (about 60 ms). Threads start when there is work and end when there is none, so
-there is nothing to close.
+there is nothing to close. What was made is kept in memory and, where a folder is given, on disk.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import os
 import threading
 import time
-from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+
+import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.pipes.encode import Encoded, Look, encode_picture, look_at_picture
-from multimodal.pipes.intake import ImageSettings, PictureRefused
+from multimodal.pipes.intake import ImageSettings, PictureRefused, content_of
+from multimodal.pipes.ladder import Ladder, Rung
+from multimodal.pipes.picture_disk import DiskStats, PictureDisk
+from multimodal.pipes.pool import BytePool, Policy, PoolStats
+from multimodal.pipes.workshop import Workshop
 
-__all__ = ["ImageSettings", "ImageStore", "PictureRefused", "shared_store"]
+__all__ = ["ImageSettings", "ImageStore", "PictureRefused", "StoreStats", "Warmed", "shared_store"]
 
 Result = Look | Encoded | PictureRefused
-R = TypeVar("R", Look, Encoded)
 _LOOK, _ENCODE = 0, 1  # the order in which waiting work is taken
-_Key = tuple[int, str, int, int]
+_File = tuple[str, int, int]
+_Key = tuple[int, _File, tuple[Rung, ...]]
 
 
-class _Job:
-    """One piece of work, shared by all who wait for it."""
+class StoreStats(msgspec.Struct, frozen=True):
+    """What a store did: pictures encoded, those that another had asked for already, and its two caches."""
 
-    def __init__(self, key: _Key, path: Path) -> None:
-        self.stage, self.key, self.path = key[0], key, path
-        self.waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[Result]]] = []
-        self.since = time.monotonic()
-        self.running = self.abandoned = False
+    encoded: int
+    shared: int
+    refused: int
+    encode_cpu: float
+    memory: PoolStats
+    disk: DiskStats | None
+
+
+class Warmed(msgspec.Struct, frozen=True):
+    """What a warm-up came to: encodings that are ready now, pictures that cannot be shown and why, and the seconds."""
+
+    ready: int
+    refused: tuple[PictureRefused, ...]
+    seconds: float
 
 
 class ImageStore:
@@ -44,9 +56,13 @@ class ImageStore:
 
     Args:
         settings: limits and sizes of the pictures.
+        ladder: the encodings they come in; None = the usual sizes up to the settings' own.
         workers: threads at most; None = 2, or 1 on a single core. Each may hold one decoded picture: up to
             200 MB at 50 megapixels.
-        cache_bytes: prepared pictures kept, the least recently used dropped first.
+        cache_bytes: prepared pictures kept in memory.
+        keep_free: share of that left free for pictures that are being made, so that none of those kept must go first.
+        policy: which of them go first: lru, size or hybrid.
+        disk: folder that keeps them across restarts, or a `PictureDisk`; None = memory alone.
         time_limit: seconds that one picture may take before it is given up as ``timeout``.
 
     Raises:
@@ -57,200 +73,185 @@ class ImageStore:
         self,
         settings: ImageSettings | None = None,
         *,
+        ladder: Ladder | None = None,
         workers: int | None = None,
         cache_bytes: int = 64 * 1024 * 1024,
+        keep_free: float = 0.3,
+        policy: Policy = "hybrid",
+        disk: PictureDisk | str | os.PathLike[str] | None = None,
         time_limit: float = 20.0,
     ) -> None:
         self.settings = settings or ImageSettings()
+        self.ladder = ladder or Ladder(self.settings.max_px)
         self.workers = min(2, os.cpu_count() or 1) if workers is None else workers
         self.time_limit = time_limit
-        if self.workers < 1 or cache_bytes < 0 or not time_limit > 0:
+        if self.workers < 1 or cache_bytes < 1 or not time_limit > 0:
             raise UsageError(
                 f"ImageStore workers={workers}, cache_bytes={cache_bytes}, time_limit={time_limit}: "
-                "give at least 1 worker, 0 or more bytes and more than 0 seconds"
+                "give at least 1 worker, 1 byte and more than 0 seconds"
             )
-        self._lock = threading.Lock()
-        self._heap: list[tuple[int, int, _Job]] = []
-        self._order = itertools.count()
-        self._jobs: dict[_Key, _Job] = {}
-        self._threads: set[threading.Thread] = set()
-        self._starting: set[threading.Thread] = set()
-        self._leaving: list[threading.Thread] = []
-        self._cache = _Cache(cache_bytes)
-        self._progress = 0.0
+        self._workshop: Workshop[_Key, Result] = Workshop(self.workers, time_limit, _given_up, "multimodal-pictures")
+        self.pool: BytePool[_Key, Look | Encoded] = BytePool(cache_bytes, keep_free=keep_free, policy=policy)
+        self.disk = disk if isinstance(disk, PictureDisk) or disk is None else PictureDisk(disk)
+        self._lock = threading.Condition()
+        self._making: set[_Key] = set()
+        self._encoded = self._refused = 0
+        self._encode_cpu = 0.0
 
-    def look(self, path: Path) -> asyncio.Future[Look | PictureRefused]:
-        """Size and preview of the picture in that file.
+    def look(self, path: Path, rungs: Sequence[Rung] = ()) -> asyncio.Future[Look | PictureRefused]:
+        """Size, preview and colour of the picture in that file, as its encoding will have them.
 
         Cancelling the future withdraws the wish; work that nobody else wants and that has not begun is
         dropped.
         """
-        return self._submit(_LOOK, path)  # type: ignore[return-value]
+        return self._submit(_LOOK, path, (_shape(tuple(rungs or self._usual)[-1]),))  # type: ignore[return-value]
 
-    def prepare(self, path: Path) -> asyncio.Future[Encoded | PictureRefused]:
-        """The picture in that file, ready to send. Cancelling as in `look`."""
-        return self._submit(_ENCODE, path)  # type: ignore[return-value]
+    def prepare(self, path: Path, rungs: Sequence[Rung] = ()) -> asyncio.Future[Encoded | PictureRefused]:
+        """The picture in that file, ready to send. Cancelling as in `look`.
+
+        Args:
+            path: the file.
+            rungs: encodings that suit, best first (`Ladder.choose`): the last is made, those before it are taken where
+                they were made beforehand; empty = WebP at the size of the settings.
+        """
+        return self._submit(_ENCODE, path, tuple(rungs or self._usual))  # type: ignore[return-value]
+
+    async def warm(self, paths: Iterable[Path], rungs: Iterable[Rung] = ()) -> Warmed:
+        """Make encodings before anybody asks: those of every path, or as many as the caches hold.
+
+        Args:
+            paths: the files, most wanted first.
+            rungs: the encodings; empty = WebP at the size of the settings.
+
+        Cancelling it keeps what is ready.
+        """
+        began, ready, refused = time.monotonic(), 0, []
+        wanted = [(path, rung) for path in paths for rung in (tuple(rungs) or self._usual)]
+        # A few at a time: who asks meanwhile waits behind these and not behind the whole catalogue.
+        for start in range(0, len(wanted), self.workers):
+            batch = [self.prepare(path, (rung,)) for path, rung in wanted[start : start + self.workers]]
+            try:
+                results = await asyncio.gather(*batch)
+            finally:
+                for future in batch:
+                    future.cancel()
+            ready += sum(isinstance(result, Encoded) for result in results)
+            refused += [result for result in results if isinstance(result, PictureRefused)]
+        return Warmed(ready, tuple(refused), time.monotonic() - began)
+
+    def configure(
+        self, *, cache_bytes: int | None = None, keep_free: float | None = None, policy: Policy | None = None
+    ) -> None:
+        """Other bounds of the memory, from now on.
+
+        Raises:
+            UsageError: a value out of its range; nothing is changed then.
+        """
+        self.pool.configure(limit_bytes=cache_bytes, keep_free=keep_free, policy=policy)
+
+    def stats(self) -> StoreStats:
+        """Everything that was counted."""
+        with self._lock:
+            counts = (self._encoded, self._workshop.shared, self._refused, self._encode_cpu)
+        return StoreStats(*counts, self.pool.stats(), self.disk.stats() if self.disk else None)
+
+    @property
+    def _usual(self) -> tuple[Rung, ...]:
+        return self.ladder.choose(None)
 
     async def settle(self) -> None:
         """Wait for work that had begun when its last asker left, and for the threads that have nothing to do.
 
         A decoder cannot be interrupted; after `time_limit` seconds a stuck one is left to itself.
         """
-        loop = asyncio.get_running_loop()
-        left = 0.0
-        futures: list[asyncio.Future[Result]] = []
-        with self._lock:
-            for job in self._jobs.values():
-                job_left = job.since + self.time_limit - time.monotonic()
-                if job.abandoned and job_left > 0:
-                    left = max(left, job_left)
-                    futures.append(loop.create_future())
-                    job.waiters.append((loop, futures[-1]))
-        if futures:
-            await asyncio.wait(futures, timeout=left)
-        with self._lock:
-            leaving, self._leaving = self._leaving, []
-            if all(job.running for job in self._jobs.values()):
-                leaving += self._starting  # they will find nothing to do
-        for thread in leaving:
-            thread.join()  # it has no job: microseconds
+        await self._workshop.settle()
 
-    def _submit(self, stage: int, path: Path) -> asyncio.Future[Result]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = loop.create_future()
-        key = _key(stage, path)
-        with self._lock:
-            cached = self._cache.get(key)
-            job = self._join(key, path, loop, future) if cached is None else None
-        if cached is not None:
-            future.set_result(cached)
-        if job is not None:
-            future.add_done_callback(lambda done: self._withdraw(job, done))
-            self._watch(loop, job, future)
-        return future
+    def _submit(self, stage: int, path: Path, rungs: tuple[Rung, ...]) -> asyncio.Future[Result]:
+        file = _file(path)
+        for rung in rungs:
+            # Only the last that suits counts as missed: the others need not be there.
+            if rung is rungs[-1] or self._has(stage, file, rung):
+                known = self.pool.get((stage, file, (rung,)))
+                if known is not None:
+                    future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+                    future.set_result(known)
+                    return future
+        key = (stage, file, rungs)
+        return self._workshop.submit(key, stage, lambda: self._do(key, path))
 
-    def _join(self, key: _Key, path: Path, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Result]) -> _Job:
-        job = self._jobs.get(key)
-        if job is None:
-            job = self._jobs[key] = _Job(key, path)
-            heapq.heappush(self._heap, (job.stage, next(self._order), job))
-        job.waiters.append((loop, future))
-        job.abandoned = False
-        self._start_worker()
-        return job
-
-    def _withdraw(self, job: _Job, future: asyncio.Future[Result]) -> None:
-        with self._lock:
-            job.waiters = [waiter for waiter in job.waiters if waiter[1] is not future]
-            if not job.waiters and self._jobs.get(job.key) is job:
-                job.abandoned = job.running
-                if not job.running:
-                    del self._jobs[job.key]
-
-    def _watch(self, loop: asyncio.AbstractEventLoop, job: _Job, future: asyncio.Future[Result]) -> None:
-        """Give a picture up when it takes too long, or when every thread is stuck before its turn came."""
-        if future.done():
-            return
-        since = job.since if job.running else max(job.since, self._progress)
-        left = since + self.time_limit - time.monotonic()
-        if left > 0:
-            timer = loop.call_later(left + 0.001, self._watch, loop, job, future)
-            future.add_done_callback(lambda _: timer.cancel())
-            return
-        what = "preparing it took" if job.running else "no worker was free for"
-        advice = "use a smaller picture or a higher time_limit"
-        message = f"{job.path}: {what} more than {self.time_limit:g} s; {advice}"
-        future.set_result(PictureRefused("timeout", message))
-
-    def _start_worker(self) -> None:
-        self._leaving = [thread for thread in self._leaving if thread.is_alive()]
-        if self._heap and len(self._threads) < self.workers:
-            thread = threading.Thread(target=self._work, name="multimodal-pictures")
-            self._threads.add(thread)
-            self._starting.add(thread)
-            thread.start()
-
-    def _next_job(self) -> _Job | None:
-        while self._heap:
-            job = heapq.heappop(self._heap)[2]
-            if self._jobs.get(job.key) is job:  # else withdrawn meanwhile
-                job.running = True
-                job.since = self._progress = time.monotonic()
-                return job
-        return None
-
-    def _work(self) -> None:
-        with self._lock:
-            self._starting.discard(threading.current_thread())
-            job = self._next_job()
-            if job is None:
-                self._leave()
-        while job is not None:
-            result = self._do(job)
-            with self._lock:
-                del self._jobs[job.key]
-                waiters, job.waiters = job.waiters, []
-                self._progress = time.monotonic()
-                following = self._next_job()
-                if following is None:
-                    self._leave()
-            for loop, future in waiters:
-                try:
-                    loop.call_soon_threadsafe(_resolve, future, result)
-                except RuntimeError:  # its loop was closed meanwhile: nobody waits there
-                    continue
-            job = following
-
-    def _leave(self) -> None:
-        thread = threading.current_thread()
-        self._threads.discard(thread)
-        self._leaving.append(thread)
-
-    def _do(self, job: _Job) -> Result:
-        look_key = (_LOOK, *job.key[1:])
+    def _do(self, key: _Key, path: Path) -> Result:
+        stage, file, rungs = key
         try:
-            if job.stage == _LOOK:
-                looked = look_at_picture(job.path, self.settings)
-                self._keep(job.key, looked)
-                return looked
-            with self._lock:
-                known = self._cache.get(look_key)
-            placeholder = known.placeholder if isinstance(known, Look) else ""
-            encoded = encode_picture(job.path, self.settings, placeholder)
+            return self._look(key, path) if stage == _LOOK else self._encode(file, path, rungs)
         except PictureRefused as refused:
-            return refused
+            result = refused
         except Exception as error:  # whatever a codec raises, one picture never ends a tour
-            return PictureRefused("unreadable", f"{job.path}: {type(error).__name__}: {error}")
-        self._keep(job.key, encoded)
-        self._keep(look_key, Look(encoded.width_px, encoded.height_px, encoded.placeholder))
+            result = PictureRefused("unreadable", f"{path}: {type(error).__name__}: {error}")
+        with self._lock:
+            self._refused += 1
+        return result
+
+    def _look(self, key: _Key, path: Path) -> Look:
+        looked = look_at_picture(path, self.settings, key[2][-1])
+        self.pool.put(key, looked, _cost(looked))
+        return looked
+
+    def _encode(self, file: _File, path: Path, rungs: tuple[Rung, ...]) -> Encoded:
+        content = "" if self.disk is None else content_of(path, self.settings)
+        if self.disk is not None:
+            for rung in rungs:
+                found = self.disk.get(self.disk.name(content, self.settings, rung))
+                if found is not None:
+                    return self._keep(file, rung, found)
+        rung = rungs[-1]
+        key = (_ENCODE, file, (rung,))
+        # Two wishes may suit different viewers and come down to the same encoding: it is made once.
+        with self._lock:
+            self._lock.wait_for(lambda: key not in self._making)
+            made = self.pool.get(key) if key in self.pool else None
+            if isinstance(made, Encoded):
+                return made
+            self._making.add(key)
+        try:
+            encoded = self._make(file, path, rung)
+            if self.disk is not None:
+                self.disk.put(self.disk.name(content, self.settings, rung), encoded)
+            return self._keep(file, rung, encoded)
+        finally:
+            with self._lock:
+                self._making.discard(key)
+                self._lock.notify_all()
+
+    def _make(self, file: _File, path: Path, rung: Rung) -> Encoded:
+        # Always by the same way to the preview, so that what was described is what comes.
+        shape = (_LOOK, file, (_shape(rung),))
+        look = self.pool.get(shape) if shape in self.pool else self._look(shape, path)
+        # Room for the picture while it is decoded at its size: what the pool keeps free is for this.
+        working = 3 * rung.max_px**2
+        reserved = self.pool.reserve(working)
+        began = time.thread_time()
+        try:
+            encoded = encode_picture(path, self.settings, rung, look if isinstance(look, Look) else None)
+        finally:
+            if reserved:
+                self.pool.release(working)
+        with self._lock:
+            self._encoded += 1
+            self._encode_cpu += time.thread_time() - began
         return encoded
 
-    def _keep(self, key: _Key, value: Look | Encoded) -> None:
-        with self._lock:
-            self._cache.put(key, value)
+    def _keep(self, file: _File, rung: Rung, encoded: Encoded) -> Encoded:
+        self.pool.put((_ENCODE, file, (rung,)), encoded, _cost(encoded))
+        self.pool.put((_LOOK, file, (_shape(rung),)), encoded.look, _cost(encoded.look))
+        return encoded
+
+    def _has(self, stage: int, file: _File, rung: Rung) -> bool:
+        return (stage, file, (rung,)) in self.pool
 
 
-class _Cache:
-    """The most recently used results within a number of bytes."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit, self._used = limit_bytes, 0
-        self._entries: OrderedDict[_Key, Look | Encoded] = OrderedDict()
-
-    def get(self, key: _Key) -> Look | Encoded | None:
-        value = self._entries.get(key)
-        if value is not None:
-            self._entries.move_to_end(key)
-        return value
-
-    def put(self, key: _Key, value: Look | Encoded) -> None:
-        old = self._entries.pop(key, None)
-        if old is not None:
-            self._used -= _cost(old)
-        self._entries[key] = value
-        self._used += _cost(value)
-        while self._used > self._limit:
-            self._used -= _cost(self._entries.popitem(last=False)[1])
+def _shape(rung: Rung) -> Rung:
+    """What a look depends on: all encodings of one size look alike."""
+    return Rung(max_px=rung.max_px)
 
 
 def _cost(value: Look | Encoded) -> int:
@@ -258,18 +259,17 @@ def _cost(value: Look | Encoded) -> int:
     return 512 + len(value.placeholder) + (len(value.data) if isinstance(value, Encoded) else 0)
 
 
-def _key(stage: int, path: Path) -> _Key:
+def _file(path: Path) -> _File:
     """A file that was replaced is another picture."""
     try:
         status = path.stat()
     except OSError:
-        return stage, os.path.abspath(path), 0, 0  # the worker finds out what is wrong
-    return stage, os.path.abspath(path), status.st_mtime_ns, status.st_size
+        return os.path.abspath(path), 0, 0  # the worker finds out what is wrong
+    return os.path.abspath(path), status.st_mtime_ns, status.st_size
 
 
-def _resolve(future: asyncio.Future[Result], result: Result) -> None:
-    if not future.done():
-        future.set_result(result)
+def _given_up(key: _Key, what: str) -> PictureRefused:
+    return PictureRefused("timeout", f"{key[1][0]}: {what}; use a smaller picture or a higher time_limit")
 
 
 _shared: ImageStore | None = None

@@ -6,6 +6,8 @@ No picture library here: a decoder would call a HEIC, an SVG, an empty file and 
 
 from __future__ import annotations
 
+import hashlib
+import re
 import stat
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import msgspec
 
 from multimodal.errors import PipeError, UsageError
 
-__all__ = ["ImageSettings", "PictureRefused", "broken", "read_picture", "sniff"]
+__all__ = ["ImageSettings", "PictureRefused", "broken", "content_of", "read_picture", "sniff"]
 
 _ADVICE = {
     "empty": "the file is empty (0 bytes); copy it again",
@@ -56,7 +58,9 @@ class ImageSettings(msgspec.Struct, frozen=True):
 
     Args:
         max_px: pixels of the long side after preparation; smaller pictures are never enlarged.
-        quality: WebP quality, 1 to 100.
+        quality: 1 to 100, lowered for a picture that is above the budget of its size.
+        background: the colour behind what is see-through, as ``#rrggbb``, such as the page's in a dark theme; "" = it
+            stays see-through (but in JPEG, where it is white).
         max_pixels: largest picture that is decoded, width times height.
         max_bytes: largest file that is read.
         preview_px: pixels of the preview's long side.
@@ -70,6 +74,7 @@ class ImageSettings(msgspec.Struct, frozen=True):
     max_pixels: int = 50_000_000
     max_bytes: int = 64 * 1024 * 1024
     preview_px: int = 16
+    background: str = "#ffffff"
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -82,6 +87,8 @@ class ImageSettings(msgspec.Struct, frozen=True):
             value = getattr(self, name)
             if not low <= value <= high:
                 raise UsageError(f"ImageSettings {name}={value} must lie between {low} and {high}")
+        if self.background and not re.fullmatch("#[0-9a-fA-F]{6}", self.background):
+            raise UsageError(f"ImageSettings background={self.background!r} is no colour; write #rrggbb, or nothing")
 
 
 def sniff(head: bytes) -> str:
@@ -143,6 +150,15 @@ def read_picture(path: Path, settings: ImageSettings) -> tuple[str, bytes]:
     if kind in _ADVICE:
         raise PictureRefused(kind, f"{path}: {_ADVICE[kind]}")
     return kind, data
+
+
+def content_of(path: Path, settings: ImageSettings) -> str:
+    """SHA-256 of a picture file, hex: two names of one picture are one picture.
+
+    Raises:
+        PictureRefused: as `read_picture`.
+    """
+    return hashlib.sha256(read_picture(path, settings)[1]).hexdigest()
 
 
 def broken(path: Path, kind: str, data: bytes, error: Exception) -> PictureRefused:

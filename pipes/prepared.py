@@ -1,5 +1,5 @@
 """What the folder and the catalogue have in common: picture files, prepared in the order of the plan
-(I1-I9)."""
+(I1-I10)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import played_already
-from multimodal.pipes.encode import MEDIA_TYPE, Encoded
+from multimodal.pipes.encode import Encoded
 from multimodal.pipes.images import ImageStore, shared_store
 from multimodal.pipes.intake import PictureRefused
-from multimodal.values import Asset, EncodedImage, ImageFailure
+from multimodal.pipes.ladder import Rung
+from multimodal.values import Asset, EncodedImage, ImageFailure, ViewerNeeds
 
 __all__ = ["PictureFile", "PreparedImagePipe"]
 
@@ -67,6 +68,7 @@ class PreparedImagePipe:
         self._missing = missing or {}
         self._store = store or shared_store()
         self._ahead = ahead
+        self._rungs: tuple[Rung, ...] = self._store.ladder.choose(None)
         self._wanted: set[str] = set()
         self._queue: list[str] = []
         self._running: dict[str, asyncio.Future[Encoded | PictureRefused]] = {}
@@ -100,6 +102,10 @@ class PreparedImagePipe:
         self._fill()
         self._changed.set()
 
+    def fit(self, viewer: ViewerNeeds) -> None:
+        """Pictures that are not begun yet come as suits this viewer: `multimodal.pipes.ladder` says how."""
+        self._rungs = self._store.ladder.choose(viewer)
+
     async def describe(self, keys: Sequence[str]) -> list[Asset]:
         """Size, alternative text and preview before the bytes; pictures that cannot be shown are left out.
 
@@ -107,9 +113,17 @@ class PreparedImagePipe:
         """
         pictures = [self._pictures[key] for key in keys if key in self._pictures]
         readable = [(picture, picture.path) for picture in pictures if picture.path is not None]
-        looks = await asyncio.gather(*(self._store.look(path) for _, path in readable))
+        looks = await asyncio.gather(*(self._store.look(path, self._rungs) for _, path in readable))
         return [
-            Asset(picture.key, picture.product, look.width_px, look.height_px, picture.alt, look.placeholder)
+            Asset(
+                picture.key,
+                picture.product,
+                look.width_px,
+                look.height_px,
+                picture.alt,
+                look.placeholder,
+                color=look.color,
+            )
             for (picture, _), look in zip(readable, looks, strict=True)
             if not isinstance(look, PictureRefused)
         ]
@@ -153,7 +167,7 @@ class PreparedImagePipe:
             elif picture.path is None:
                 future = _refused(picture.problem)
             else:
-                future = self._store.prepare(picture.path)
+                future = self._store.prepare(picture.path, self._rungs)
             self._running[key] = future
             future.add_done_callback(lambda _: self._changed.set())
 
@@ -173,13 +187,14 @@ class PreparedImagePipe:
         return EncodedImage(
             key,
             result.data,
-            MEDIA_TYPE,
+            result.media_type,
             result.width_px,
             result.height_px,
             product=picture.product,
             alt=picture.alt,
             placeholder=result.placeholder,
             sha256=result.sha256,
+            color=result.color,
         )
 
 

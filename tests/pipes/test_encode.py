@@ -141,7 +141,7 @@ def test_limits_are_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"max_px": 0}, {"quality": 101}, {"max_pixels": 0}, {"preview_px": 65}])
-def test_settings_out_of_range_are_refused(options: dict[str, int]) -> None:
+def test_settings_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))):
         ImageSettings(**options)
 
@@ -337,7 +337,7 @@ def test_the_preview_is_tiny_and_alike(tmp_path: Path) -> None:
         assert head == "data:image/webp;base64"
         assert len(placeholder) < 600
         assert decoded(base64.b64decode(body)).size == (16, 11)
-    assert encode_picture(path, SETTINGS, look.placeholder).placeholder == look.placeholder
+    assert encode_picture(path, SETTINGS, look=look).placeholder == look.placeholder
 
 
 def test_a_big_picture_without_a_reduced_decode_has_its_preview_later(tmp_path: Path) -> None:

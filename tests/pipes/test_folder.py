@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,10 +142,10 @@ def slow_for(monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float]) -> list
     """Encoding takes this long for the pictures named; returns the log of what was encoded."""
     log: list[str] = []
 
-    def encode(path: Path, settings: ImageSettings, placeholder: str = "") -> Encoded:
+    def encode(path: Path, settings: ImageSettings, *suits: Any) -> Encoded:
         log.append(path.stem)
         time.sleep(seconds.get(path.stem, 0))
-        return encode_picture(path, settings, placeholder)
+        return encode_picture(path, settings, *suits)
 
     monkeypatch.setattr(images, "encode_picture", encode)
     return log

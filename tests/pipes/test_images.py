@@ -23,10 +23,10 @@ from tests.support import run
 
 
 def slowly(seconds: float, log: list[str]) -> Callable[..., Encoded]:
-    def encode(path: Path, settings: ImageSettings, placeholder: str = "") -> Encoded:
+    def encode(path: Path, settings: ImageSettings, *suits: Any) -> Encoded:
         log.append(path.name)
         time.sleep(seconds)
-        return encode_picture(path, settings, placeholder)
+        return encode_picture(path, settings, *suits)
 
     return encode
 
@@ -65,7 +65,7 @@ def test_the_cache_outlives_an_event_loop_and_is_bounded_in_bytes(
     noise = Image.effect_noise((400, 300), 90)
     paths = [write(tmp_path / f"{name}.jpg", noise) for name in "abc"]
     size = len(encode_picture(paths[0], ImageSettings()).data)
-    store = ImageStore(cache_bytes=int(2.5 * size), workers=1)
+    store = ImageStore(cache_bytes=int(2.5 * size), keep_free=0, workers=1)
 
     async def ask(*wanted: Path) -> None:
         for path in wanted:
@@ -103,7 +103,7 @@ def test_no_more_threads_than_workers(tmp_path: Path, monkeypatch: pytest.Monkey
     lock = threading.Lock()
     now = 0
 
-    def encode(path: Path, settings: ImageSettings, placeholder: str = "") -> Encoded:
+    def encode(path: Path, settings: ImageSettings, *suits: Any) -> Encoded:
         nonlocal now
         with lock:
             now += 1
@@ -111,7 +111,7 @@ def test_no_more_threads_than_workers(tmp_path: Path, monkeypatch: pytest.Monkey
         time.sleep(0.02)
         with lock:
             now -= 1
-        return encode_picture(path, settings, placeholder)
+        return encode_picture(path, settings, *suits)
 
     monkeypatch.setattr(images, "encode_picture", encode)
     paths = [write(tmp_path / f"{n}.jpg", quarters()) for n in range(12)]
