@@ -33,8 +33,9 @@ BATCH_TOKENS = 256
 class ManagerEngine:
     """E1-E6 on transformers' ContinuousBatchingManager.
 
-    While it runs the model is its own: it may switch the attention implementation (eager to paged), and `close` puts
-    it back. A failure in a step ends all answers of that moment; the next request starts the manager anew.
+    It runs a twin of the model that shares the weights, so that the model itself may be used meanwhile. A failure in a
+    step ends all answers of that moment, as do numbers that are not finite: attention over one packed batch spreads
+    them to every row. The next request finds a sound engine.
 
     Args:
         local: the model.
@@ -113,7 +114,7 @@ class ManagerEngine:
         """
         if count < 0:
             raise UsageError(f"warm_up({count}): give 0 prompts or more")
-        vocabulary = self._core.local.model.config.get_text_config().vocab_size
+        vocabulary = self._core.local.vocab_size
         for first in range(0, count, self._core.book.max_rows):
             mailboxes = []
             for number in range(first, min(count, first + self._core.book.max_rows)):

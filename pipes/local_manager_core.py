@@ -13,6 +13,7 @@ from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.engine import EngineStats, Mailbox
 from multimodal.pipes.generation import GenerationRequest
 from multimodal.pipes.local_manager_fit import pool_blocks
+from multimodal.pipes.local_twin import twin
 
 if TYPE_CHECKING:
     from transformers.generation.continuous_batching import ContinuousBatchingManager
@@ -34,12 +35,11 @@ class Core:
         from multimodal.pipes.local_rows import Book
 
         self.local = local
+        self._model = twin(local.model)
         self.book = Book()
         self._page_tokens, self._batch_tokens = page_tokens, batch_tokens
         self._keep_free = 0.0
         self._blocks = pool_blocks(local, pool_bytes, page_tokens)
-        config = local.model.config.get_text_config()
-        self._positions: int | None = getattr(config, "max_position_embeddings", None)
         self._manager: ContinuousBatchingManager | None = None
         self._scheduler: RowScheduler | None = None
         self._room = 0
@@ -65,7 +65,7 @@ class Core:
 
         book, name = self.book, f"multimodal-{next(_names)}"
         manager = ContinuousBatchingManager(
-            model=self.local.model,
+            model=self._model,
             # What a row is asked to be is in its request; none of the model's own generation settings act here.
             generation_config=GenerationConfig(do_sample=False, eos_token_id=-1),  # type: ignore[no-untyped-call]
             continuous_batching_config=ContinuousBatchingConfig(
@@ -204,8 +204,9 @@ class Core:
                 f"{len(request.prompt_ids)} prompt tokens and up to {request.max_new_tokens} new ones need room for "
                 f"{tokens - 1} tokens, the engine's pool has {self._room}; shorten the prompt, or give more pool_bytes"
             )
-        if self._positions is not None and tokens - 1 > self._positions:
+        positions = self.local.context_length
+        if positions is not None and tokens - 1 > positions:
             raise UsageError(
                 f"{len(request.prompt_ids)} prompt tokens and up to {request.max_new_tokens} new ones are more than "
-                f"the {self._positions} positions of the model; shorten the prompt, or lower max_new_tokens"
+                f"the {positions} positions of the model; shorten the prompt, or lower max_new_tokens"
             )

@@ -46,6 +46,8 @@ class Book:
         self._lock = threading.Lock()
         self.rows: dict[str, Row] = {}
         self.stats = EngineStats()
+        self.spoilt: set[str] = set()
+        """Rows whose keys and values are not finite: no other may find them as a kept prefix."""
         self.admission: Admission | None = None
         self.max_rows = 1
         self._began = self._read_at = self._cpu_before = self._cpu_here = 0.0
@@ -190,7 +192,8 @@ class Choice(ContinuousBatchingLogitsProcessor):
             bad = {rows[each][1].row_id for each in error.rows}
             for _, row in rows:
                 if row.row_id in bad:
-                    book.fail(row, error)
+                    book.spoilt.add(row.row_id)
+                    book.fail(row, failure(error))
             rows = [(line, row) for line, row in rows if row.row_id not in bad]
             steps = self._choose(rows, scores) if rows else []
         for (line, row), step in zip(rows, steps, strict=True):
@@ -207,8 +210,7 @@ class Choice(ContinuousBatchingLogitsProcessor):
 
 def failure(error: Exception) -> Exception:
     """An exception in the generation thread as each reader gets it: one of its own, with the cause."""
-    if isinstance(error, PipeError):
-        return error
-    wrapped = PipeError(f"the engine failed in a step: {type(error).__name__}: {error}")
+    words = str(error) if isinstance(error, PipeError) else f"{type(error).__name__}: {error}"
+    wrapped = PipeError(f"the engine failed in a step: {words}")
     wrapped.__cause__ = error
     return wrapped

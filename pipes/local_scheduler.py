@@ -78,6 +78,9 @@ class RowScheduler(FIFOScheduler):
                 gone = True
                 if row is not None:
                     self._book.end(row, "cancelled")
+                if row_id in self._book.spoilt:
+                    self._book.spoilt.remove(row_id)
+                    self.cache.free_blocks(row_id, no_cache=True)
         if gone:
             self.clear_cancelled_requests()
             self.block_new_requests = False
