@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from multimodal._version import __version__
+from multimodal.catalog_command import add_catalog
 from multimodal.commands import PORT, add_commands, add_shop, mapping
 from multimodal.errors import MultiModalError, UsageError
 from multimodal.model_commands import add_model_commands
@@ -67,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     _add_tour(commands.add_parser("tour", help="serve a product tour on loopback, or check one in a browser"))
     add_commands(commands)
     add_model_commands(commands)
+    add_catalog(commands)
     bench = commands.add_parser("bench", help="run a benchmark", formatter_class=argparse.RawDescriptionHelpFormatter)
     bench.epilog = "benchmarks:\n" + "\n".join(f"  {name:12} {what}" for name, what in BENCHES.items())
     bench.add_argument("name", choices=sorted(BENCHES), metavar="NAME", help="which; see below")

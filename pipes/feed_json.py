@@ -210,6 +210,8 @@ def _list(value: Any) -> list[Any]:
 
 def pixels(value: Any) -> int:
     """A width or height: a number, a text such as ``800px``, or schema.org's QuantitativeValue; 0 = none of them."""
+    if type(value) is int:  # and not a bool
+        return value if 0 < value < 10**6 else 0
     if isinstance(value, dict):
         value = value.get("value")
     digits = text(value).removesuffix("px").strip().partition(".")[0]

@@ -63,6 +63,7 @@ _SIGNS = {
 }
 _CENTS_AFTER_COMMA = re.compile(r",\d{1,2}\D*$")
 _MARKS = str.maketrans({"٫": ".", "٬": "'", "，": ",", "．": ".", "、": ",", "−": "-"})
+_BARE = re.compile(r"[\d.,]*")
 _DIGITS = 18
 """A price of more digits is a barcode or an attack."""
 
@@ -102,7 +103,9 @@ def parse_price(text: str, *, decimal_comma: bool = False) -> tuple[Decimal | No
 
 def price_text(number: int | Decimal) -> str:
     """A number of a JSON file as plain digits; "" for one that no price has, so that no exponent becomes a gigabyte."""
-    exact = Decimal(number)
+    if isinstance(number, int):
+        return str(number) if abs(number) < 10**_DIGITS else ""
+    exact = number
     if (
         not exact.is_finite()
         or (exact and abs(exact.adjusted()) > _DIGITS)
@@ -113,7 +116,7 @@ def price_text(number: int | Decimal) -> str:
 
 
 def _currency(text: str) -> str:
-    if text.isascii() and not any(mark in text for mark in "$.") and text.replace(",", "").isdigit():
+    if _BARE.fullmatch(text):
         return ""
     code = next((code for code in _CODE.findall(text) if code in CURRENCIES), "")
     return code or next((iso for sign, iso in _SIGNS.items() if sign in text), "")

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -34,25 +35,9 @@ JUDGED = frozenset({"json", "csv", "tsv", "csv-decimal-comma"})
 """The formats whose speed has a bar; that of the others is reported. Memory has one in all of them."""
 
 _TIMEOUT = 300.0
-_WORDS = [
-    "enamel",
-    "kettle",
-    "stoneware",
-    "mug",
-    "ash",
-    "brass",
-    "lamp",
-    "pours",
-    "quietly",
-    "slow",
-    "exact",
-    "deep",
-    "green",
-    "rim",
-    "glaze",
-    "warm",
-    "hand",
-]
+_WORDS = re.findall(
+    r"\w+", "enamel kettle stoneware mug ash brass lamp pours quietly slow exact deep green rim glaze warm hand"
+)
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
