@@ -40,6 +40,7 @@ class ModelFacts(msgspec.Struct, frozen=True):
         decoder_start_id: what a seq2seq model's answer begins with.
         max_positions: tokens its positions reach; None = no bound known.
         eos_ids: its end tokens, used where the generation config names none.
+        vocabulary: how many tokens it knows; None = not known.
     """
 
     defaults: Mapping[str, Any] = {}
@@ -47,6 +48,7 @@ class ModelFacts(msgspec.Struct, frozen=True):
     decoder_start_id: int | None = None
     max_positions: int | None = None
     eos_ids: tuple[int, ...] = ()
+    vocabulary: int | None = None
 
 
 class GeneratePlan(msgspec.Struct, frozen=True):
@@ -85,6 +87,10 @@ def read_generate(
     asked = dict(kwargs)
     config = _settings(asked, facts)
     rows = read_rows("input_ids", input_ids)
+    if facts.vocabulary is not None and (highest := max(map(max, rows))) >= facts.vocabulary:
+        raise UsageError(
+            f"input_ids holds {highest}, and the model knows {facts.vocabulary} tokens; encode with its own tokenizer"
+        )
     pad, eos = _special(config, facts)
     mask = asked.get("attention_mask")
     prompts = _unpadded(rows, mask, pad if pad not in eos else None)

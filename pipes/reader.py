@@ -135,6 +135,8 @@ class AnswerReader:
 
     def timeout(self, now: float) -> float | None:
         """Seconds until the flow has to be asked again though nothing came; None = until something comes."""
+        if self.mailbox.ended:
+            return 0.0  # the failure behind the last steps is not taken yet
         timer = self.flow.next_timer()
         return None if timer is None else max(0.0, timer - now)
 

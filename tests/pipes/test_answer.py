@@ -193,12 +193,13 @@ def test_a_slow_reader_stops_the_engine_and_loses_nothing() -> None:
 
 def test_sync_every_is_for_the_time_before_the_first_pull() -> None:
     async def scenario() -> None:
-        heard = []
-        pipe = AnswerPipe(
-            lambda sync_interval: (
-                heard.append(sync_interval) or AnswerReader(engine(), GenerationRequest((1,)), PlainFlow(WORDS))
-            )
-        )
+        heard: list[int] = []
+
+        def make(sync_interval: int) -> AnswerReader:
+            heard.append(sync_interval)
+            return AnswerReader(engine(), GenerationRequest((1,)), PlainFlow(WORDS))
+
+        pipe = AnswerPipe(make)
         pipe.sync_every(3)
         await anext(pipe)
         assert heard == [3]
