@@ -33,7 +33,8 @@ BATCH_TOKENS = 256
 class ManagerEngine:
     """E1-E6 on transformers' ContinuousBatchingManager.
 
-    It runs a twin of the model that shares the weights, so that the model itself may be used meanwhile. A failure in a
+    It runs a copy of the modules, with linear layers packed for this CPU where that is possible (`local_linear`), so
+    that the model itself may be used meanwhile. A failure in a
     step ends all answers of that moment, as do numbers that are not finite: attention over one packed batch spreads
     them to every row. The next request finds a sound engine.
 

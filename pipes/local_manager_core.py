@@ -13,7 +13,6 @@ from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.engine import EngineStats, Mailbox
 from multimodal.pipes.generation import GenerationRequest
 from multimodal.pipes.local_manager_fit import pool_blocks
-from multimodal.pipes.local_twin import twin
 
 if TYPE_CHECKING:
     from transformers.generation.continuous_batching import ContinuousBatchingManager
@@ -32,10 +31,15 @@ class Core:
     """All but the handle, so that an engine which is dropped can be closed by what it held."""
 
     def __init__(self, local: LocalModel, pool_bytes: int, page_tokens: int, batch_tokens: int) -> None:
+        from multimodal.pipes.local_linear import clone_sharing, pack_linears
         from multimodal.pipes.local_rows import Book
 
         self.local = local
-        self._model = twin(local.model)
+        # transformers writes into `config` in a forward pass and puts it back after it (`is_causal`, which continuous
+        # batching gives). Where two threads use one model, the one that puts back last leaves it wrong for good.
+        self._model = clone_sharing(local.model).eval()
+        if local.quant_mode is None:
+            pack_linears(self._model)
         self.book = Book()
         self._page_tokens, self._batch_tokens = page_tokens, batch_tokens
         self._keep_free = 0.0

@@ -16,7 +16,6 @@ from multimodal.pipes.generation import GenerationRequest
 from multimodal.pipes.local_loading import LocalModel
 from multimodal.pipes.local_manager import ManagerEngine
 from multimodal.pipes.local_manager_fit import manager_refuses, pool_blocks
-from multimodal.pipes.local_twin import twin
 from tests.pipes.test_engines import PROMPTS, ask, generated, ids, read, until
 from tests.tiny_models import tiny_bart, tiny_gpt2, tiny_llama, tiny_t5
 
@@ -122,22 +121,6 @@ def test_a_model_with_eager_attention_is_left_as_it_was() -> None:
     assert eager.config._attn_implementation == "eager"
     assert generated(eager, PROMPTS[2]) == expected
     engine.close()
-
-
-def test_a_twin_shares_tensors_and_nothing_that_is_written(model: Any) -> None:
-    other = twin(model)
-    assert type(other) is type(model)
-    for (name, one), (_, two) in zip(model.named_parameters(), other.named_parameters(), strict=True):
-        assert one is two, name
-    assert other.config is not model.config
-    assert all(each.config is other.config for each in other.modules() if hasattr(each, "config"))
-    other.config.is_causal = False
-    other.eval().model.layers[0].register_forward_hook(lambda *_: None)
-    assert not hasattr(model.config, "is_causal")
-    assert not model.model.layers[0]._forward_hooks
-    model.train()
-    assert not other.training
-    model.eval()
 
 
 def test_a_shared_beginning_is_read_once(engine: ManagerEngine) -> None:
