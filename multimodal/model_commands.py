@@ -48,6 +48,23 @@ def add_model_commands(commands: Any) -> None:
         elsewhere.add_argument(f"--{name.replace('_', '-')}", type=int, default=0, metavar="N", help=what)
     estimate.set_defaults(run=_estimate)
 
+    doctor = commands.add_parser(
+        "doctor",
+        help="examine libraries, processor, memory, and where a model's time to the first text goes",
+        description="Takes about a minute. Exit code 1 = something is broken; it is named in the last lines.",
+    )
+    doctor.add_argument("--model", metavar="MODEL", help="a folder, a .gguf file, or a hub's name in its cache")
+    doctor.add_argument(
+        "--ttft", action="store_true", help="load it, ask twice, and take the time to its first text apart"
+    )
+    doctor.add_argument("--prompt", metavar="TEXT", help="what it is asked")
+    doctor.add_argument("--quant", choices=["int8"], help="linear layers in one byte a weight")
+    doctor.add_argument(
+        "--no-measure", action="store_true", help="only look; do not time processor, threads and memory"
+    )
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    doctor.set_defaults(run=_doctor)
+
 
 def _estimate(options: argparse.Namespace) -> int:
     from multimodal.estimate import estimate, text_of
@@ -64,6 +81,22 @@ def _estimate(options: argparse.Namespace) -> int:
     )
     print(json.dumps(_plain(msgspec.to_builtins(found))) if options.json else text_of(found))
     return 0 if found.fits else 1
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from multimodal.doctor import examine, report_text
+
+    if options.model is None and (options.ttft or options.prompt is not None or options.quant is not None):
+        raise UsageError("--ttft, --prompt and --quant are about a --model; name one")
+    report = examine(
+        options.model,
+        ttft=options.ttft,
+        prompt=options.prompt,
+        quant_mode=options.quant,
+        measure=not options.no_measure,
+    )
+    print(json.dumps(_plain(report.as_dict())) if options.json else report_text(report))
+    return 0 if report.ok else 1
 
 
 def _shape(options: argparse.Namespace) -> Any:
@@ -102,4 +135,6 @@ def _plain(value: Any) -> Any:
     """JSON has no nan: what is not known is null there."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
     return None if isinstance(value, float) and math.isnan(value) else value
