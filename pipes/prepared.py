@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +18,9 @@ from multimodal.pipes.intake import PictureRefused
 from multimodal.pipes.ladder import Rung
 from multimodal.values import Asset, EncodedImage, ImageFailure, ViewerNeeds
 
+if TYPE_CHECKING:
+    from multimodal.pipes.remote_pictures import RemotePictures
+
 __all__ = ["PictureFile", "PreparedImagePipe"]
 
 
@@ -25,10 +29,11 @@ class PictureFile(msgspec.Struct, frozen=True):
 
     Args:
         key: its name, unique in a stream.
-        path: its file; None = there is none, and `problem` says why.
+        path: its file; None = there is none here: `url` says where it is, or `problem` why there is none.
         product: id of the product it shows.
         alt: alternative text.
         problem: (reason, detail) of an ImageFailure that is known beforehand.
+        url: where it can be fetched, by a pipe that has `remote`.
     """
 
     key: str
@@ -36,6 +41,7 @@ class PictureFile(msgspec.Struct, frozen=True):
     product: str = ""
     alt: str = ""
     problem: tuple[str, str] = ("", "")
+    url: str = ""
 
 
 class PreparedImagePipe:
@@ -49,6 +55,7 @@ class PreparedImagePipe:
         missing: (reason, detail) for keys that it does not hold but can say something about.
         store: who prepares them; None = the store that all pipes of the process share.
         ahead: how many pictures to prepare before they are pulled.
+        remote: who fetches those that have no file and a URL; None = nothing is fetched.
 
     Raises:
         UsageError: `ahead` below 1.
@@ -61,13 +68,14 @@ class PreparedImagePipe:
         missing: dict[str, tuple[str, str]] | None = None,
         store: ImageStore | None = None,
         ahead: int = 4,
+        remote: RemotePictures | None = None,
     ) -> None:
         if ahead < 1:
             raise UsageError(f"{type(self).__name__} ahead={ahead} must be 1 or more pictures")
         self._pictures = {picture.key: picture for picture in pictures}
         self._missing = missing or {}
         self._store = store or shared_store()
-        self._ahead = ahead
+        self._ahead, self._remote = ahead, remote
         self._rungs: tuple[Rung, ...] = self._store.ladder.choose(None)
         self._wanted: set[str] = set()
         self._queue: list[str] = []
@@ -112,7 +120,8 @@ class PreparedImagePipe:
         Cancelling it drops the work that nobody else waits for.
         """
         pictures = [self._pictures[key] for key in keys if key in self._pictures]
-        readable = [(picture, picture.path) for picture in pictures if picture.path is not None]
+        places = [(picture, self._path(picture)) for picture in pictures]
+        readable = [(picture, path) for picture, path in places if path is not None]
         looks = await asyncio.gather(*(self._store.look(path, self._rungs) for _, path in readable))
         return [
             Asset(
@@ -139,7 +148,7 @@ class PreparedImagePipe:
             if key is not None:
                 return self._give(key)
             if self._final and not self._running:
-                await self._store.settle()
+                await self._settle()
                 self._closed = True
                 break
             self._changed.clear()
@@ -154,8 +163,9 @@ class PreparedImagePipe:
         for future in running.values():
             future.cancel()
         self._changed.set()
-        await asyncio.sleep(0)  # the store hears of a cancelled future in the loop's next turn
-        await self._store.settle()
+        for _ in range(2):  # the store hears of a cancelled future in the loop's next turn, a fetch one later
+            await asyncio.sleep(0)
+        await self._settle()
 
     def _fill(self) -> None:
         while self._queue and len(self._running) < self._ahead and not self._closed:
@@ -164,12 +174,49 @@ class PreparedImagePipe:
             if picture is None:
                 unknown = ("unknown_key", f"no picture {key!r} here; there are {len(self._pictures)}")
                 future = _refused(self._missing.get(key, unknown))
-            elif picture.path is None:
-                future = _refused(picture.problem)
+            elif (path := self._path(picture)) is not None:
+                future = self._store.prepare(path, self._rungs)
+            elif self._remote is not None and picture.url:
+                future = self._fetched(picture.url, self._remote)
             else:
-                future = self._store.prepare(picture.path, self._rungs)
+                future = _refused(picture.problem)
             self._running[key] = future
             future.add_done_callback(lambda _: self._changed.set())
+
+    def _path(self, picture: PictureFile) -> Path | None:
+        """Its file, here or fetched already."""
+        if picture.path is not None or self._remote is None or not picture.url:
+            return picture.path
+        return self._remote.known(picture.url)
+
+    def _fetched(self, url: str, remote: RemotePictures) -> asyncio.Future[Encoded | PictureRefused]:
+        """Fetch it, then prepare it; cancelling the future withdraws whichever it waits for."""
+        done: asyncio.Future[Encoded | PictureRefused] = asyncio.get_running_loop().create_future()
+        stage: asyncio.Future[Any] = remote.fetch(url)
+
+        def prepare(fetched: asyncio.Future[Path | PictureRefused]) -> None:
+            nonlocal stage
+            if done.done() or fetched.cancelled():
+                return
+            place = fetched.result()
+            if isinstance(place, PictureRefused):
+                done.set_result(place)
+            else:
+                stage = self._store.prepare(place, self._rungs)
+                stage.add_done_callback(finish)
+
+        def finish(prepared: asyncio.Future[Encoded | PictureRefused]) -> None:
+            if not done.done() and not prepared.cancelled():
+                done.set_result(prepared.result())
+
+        stage.add_done_callback(prepare)
+        done.add_done_callback(lambda _: stage.cancel())
+        return done
+
+    async def _settle(self) -> None:
+        await self._store.settle()
+        if self._remote is not None:
+            await self._remote.settle()
 
     def _ready(self) -> str | None:
         for key, future in self._running.items():
