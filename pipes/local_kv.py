@@ -1,0 +1,191 @@
+"""Keys and values of rows of different lengths, each in buffers of its own: joining and leaving copies nothing.
+
+A batch of rows is run as ONE sequence, all rows' new tokens after each other, with a position for each token. The
+linear layers see that sequence; attention (`local_attention`) sees each row's own keys only, of exactly its length.
+There is no padding, so that a row's numbers cannot depend on the lengths beside it (E5).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache, EncoderDecoderCache
+
+__all__ = ["LEAST", "Batch", "CrossCache", "Part", "RowKV", "RowsCache", "current", "seq2seq_cache"]
+
+GROWTH = 1.5
+LEAST = 32
+"""Positions a row's buffers begin with and the factor they grow by: a token's share of all copying stays constant."""
+
+
+class RowKV:
+    """Keys and values of one row, layer by layer; they grow as it is generated.
+
+    Args:
+        room: positions to begin with.
+        most: positions it will never go beyond; None = not known.
+    """
+
+    def __init__(self, room: int = LEAST, most: int | None = None) -> None:
+        self.length = 0
+        """Positions that are complete in every layer."""
+        self.layers: list[tuple[Tensor, Tensor]] = []
+        self.cross: list[tuple[Tensor, Tensor]] = []
+        """seq2seq: keys and values of the encoder's output."""
+        self._first, self._most = max(1, room), most
+
+    @property
+    def bytes(self) -> int:
+        """What its buffers take."""
+        pairs = (*self.layers, *self.cross)
+        return sum(each.numel() * each.element_size() for pair in pairs for each in pair)
+
+    def write(self, layer: int, keys: Tensor, values: Tensor) -> None:
+        """The new positions of a layer: [heads, count, size] after the `length` that are there."""
+        end = self.length + keys.shape[1]
+        while len(self.layers) <= layer:
+            room = max(self._first, end)
+            self.layers.append((_empty(keys, room), _empty(values, room)))
+        mine = self.layers[layer]
+        if mine[0].shape[2] < end:
+            room = max(end, self._bounded(int(mine[0].shape[2] * GROWTH)))
+            mine = self.layers[layer] = (_moved(mine[0], self.length, room), _moved(mine[1], self.length, room))
+        mine[0][0, :, self.length : end] = keys
+        mine[1][0, :, self.length : end] = values
+
+    def copy_from(self, other: RowKV, length: int) -> None:
+        """Begin with the first `length` positions of another row, so that they need not be computed anew."""
+        room = max(self._first, length)
+        self.layers = [(_moved(keys, length, room), _moved(values, length, room)) for keys, values in other.layers]
+        self.length = length
+
+    def _bounded(self, room: int) -> int:
+        return room if self._most is None else min(room, self._most)
+
+
+class Part:
+    """The new tokens of one row in a batch.
+
+    Args:
+        kv: the row's keys and values.
+        ids: its new tokens.
+        start: where they stand in the batch's sequence.
+    """
+
+    __slots__ = ("biases", "end", "ids", "kv", "masks", "past", "start")
+
+    def __init__(self, kv: RowKV, ids: Sequence[int], start: int) -> None:
+        self.kv, self.ids, self.start, self.end = kv, ids, start, start + len(ids)
+        self.past = kv.length
+        self.masks: dict[tuple[int, int, int | None], Tensor | None] = {}
+        self.biases: dict[int, Tensor] = {}
+
+
+class Batch:
+    """The rows of one forward pass.
+
+    Args:
+        parts: each row's new tokens, in the order of the sequence.
+        count: tokens of the sequence; those after the last part stand for nothing.
+        bias: a module with T5's `compute_bias`, for models whose positions are relative.
+        filling: the cross keys and values of the one row are computed in this pass.
+    """
+
+    def __init__(
+        self, parts: Sequence[Part], count: int, bias: torch.nn.Module | None = None, filling: bool = False
+    ) -> None:
+        self.parts, self.count, self.bias, self.filling = parts, count, bias, filling
+        self.layer = 0
+        self.windows: set[int] = set()
+        """Sliding windows that layers asked for."""
+        positions = torch.zeros(count, dtype=torch.long)
+        for part in parts:
+            positions[part.start : part.end] = torch.arange(part.past, part.past + len(part.ids))
+        self.positions = positions
+
+
+class _Current(threading.local):
+    batch: Batch | None = None
+
+
+current = _Current()
+"""The batch that this thread runs; models call their caches and their attention without knowing of it."""
+
+
+class RowsCache(Cache):
+    """What a model takes for its cache: it hands each row its keys and values."""
+
+    is_compileable = False
+
+    def __init__(self) -> None:
+        super().__init__(layers=[])
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        batch = current.batch
+        assert batch is not None
+        batch.layer = layer_idx
+        for part in batch.parts:
+            part.kv.write(layer_idx, key_states[0, :, part.start : part.end], value_states[0, :, part.start : part.end])
+        return key_states, value_states
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return 0
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        return query_length, 0
+
+    def get_max_length(self, layer_idx: int | None = None) -> int:
+        return -1
+
+
+class _Mark:
+    def __init__(self) -> None:
+        self.keys = self.values = torch.zeros(1, 1, 1, 1)
+        self.is_initialized = True
+        self.is_sliding = False
+
+
+class CrossCache(RowsCache):
+    """The cross attention's side of a seq2seq model's cache; its keys are a mark that attention knows."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.mark = _Mark()
+        self.layers = [self.mark] * layers
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        batch = current.batch
+        assert batch is not None
+        (part,) = batch.parts
+        assert len(part.kv.cross) == layer_idx
+        part.kv.cross.append((key_states, value_states))
+        return self.mark.keys, self.mark.values
+
+
+def seq2seq_cache(layers: int, filling: bool) -> EncoderDecoderCache:
+    """A cache for one pass of a seq2seq decoder.
+
+    Args:
+        layers: of the decoder.
+        filling: the cross keys and values are to be computed in this pass.
+    """
+    made = EncoderDecoderCache(RowsCache(), CrossCache(layers))
+    made.is_updated = dict.fromkeys(range(layers), not filling)
+    return made
+
+
+def _empty(like: Tensor, room: int) -> Tensor:
+    return like.new_empty(1, like.shape[0], room, like.shape[2])
+
+
+def _moved(held: Tensor, length: int, room: int) -> Tensor:
+    made = held.new_empty(1, held.shape[1], room, held.shape[3])
+    made[:, :, :length] = held[:, :, :length]
+    return made
