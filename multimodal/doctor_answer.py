@@ -84,8 +84,7 @@ async def ask(engine: Engine, tokenizer: Any, ids: Sequence[int], *, load: float
     request = GenerationRequest(tuple(ids), max_new_tokens=_TOKENS, min_new_tokens=_TOKENS)
     gates = _Gates()
     reader = AnswerReader(engine, request, TextFlow(tokenizer), watcher=gates)
-    metrics = StreamMetrics(reader.mailbox.times)
-    gates.metrics = metrics
+    metrics = gates.metrics
     before = engine.stats()
     others = before.running + before.waiting
     worked = time.process_time()
@@ -130,7 +129,12 @@ class _Gates:
         """CPU seconds of the process when the first token was here."""
         self._made = (math.nan, math.nan)
 
-    def arrived(self, reader: AnswerReader, steps: list[Step], now: float) -> None:
+    def attach(self, reader: AnswerReader) -> None:
+        self.metrics = StreamMetrics(reader.mailbox.times)
+
+    def read(self, reader: AnswerReader, steps: list[Step], now: float) -> None:
+        if not steps:
+            return
         if not self.worked:
             self.worked = time.process_time()
         for step in steps:
