@@ -24,6 +24,8 @@ __all__ = ["main", "parser"]
 BENCHES = {
     "aligner": "cost per token of the aligner alone, from 1,000 to 100,000 tokens",
     "catalog": "import of 25,000 products in every format: products a second and peak memory",
+    "detok": "text of token ids at 250 and 4,000 tokens, beside transformers' TextStreamer",
+    "int8": "a trained model in int8 beside float32: size, speed, perplexity, the same text or not",
     "import-time": "what `import multimodal` costs and loads",
     "links": "a real Chromium behind bad networks, with a hidden tab, and lost last words",
     "paint": "word/picture pairs on captured pixels, with planted faults in the same run",
