@@ -1,8 +1,7 @@
 """Text of a tokenizer of which nothing is known but `decode`: the last ids are decoded again with each new one. Pure.
 
-W1. It is taken that further ids change a decoded text only at its end: white space (some decoders strip it), up to
-    `PARTIAL` U+FFFD (bytes that may yet become a character), and what `clean_up_tokenization_spaces` may still draw
-    together. That much waits.
+W1. It is taken that further ids change a decoded text only at its end: up to `PARTIAL` U+FFFD (bytes that may yet
+    become a character), and what `clean_up_tokenization_spaces` may still draw together. That much waits.
 W2. The window is shortened to ids whose text is the end of the longer window's text, so that both say the same of what
     follows; the cost of an id does not depend on how many came before.
 W3. `flush` decodes everything once. A tokenizer that breaks W1 is noticed at the next id: nothing more is shown before
@@ -23,7 +22,7 @@ __all__ = ["CleanUp", "WindowSource"]
 PARTIAL = 3
 """A character is 4 bytes at most, so that no more than 3 wait for others."""
 SHORT, LONG = 12, 24
-"""Ids to which the window is shortened, and from which on: a character, a clean-up or a stripped space takes 4."""
+"""Ids to which the window is shortened, and from which on: a character takes 4, a clean-up no more."""
 
 _OPEN = r"[ ]{1,2}(?:n[ ]{0,2})?(?:'[ ]{0,2})?[vr]?[ ]{0,2}\Z"
 _QUOTES = regex.compile(r"[ ]{1,2}(?:n[ ]{0,2})?(?:'[ ]{0,2})*[vr]?[ ]{0,2}\Z")
@@ -98,9 +97,9 @@ class WindowSource:
 def _settled(text: str) -> int:
     """How much of a text no further id changes, by W1."""
     partial = min(PARTIAL, len(text) - len(text.rstrip(REPLACEMENT)))
-    end = len(text[: len(text) - partial].rstrip())
-    spaces = _QUOTES.search(text, max(0, end - LONG), len(text) - partial)
-    return min(end, spaces.start()) if spaces else end
+    end = len(text) - partial
+    spaces = _QUOTES.search(text, max(0, end - LONG), end)
+    return spaces.start() if spaces else end
 
 
 class CleanUp:

@@ -26,7 +26,7 @@ SENTENCES = (
     "שָׁלוֹם עוֹלָם. ქართული. Ελληνικά. Привет, мир! ありがとう、が が。 தமிழ் நன்றி.",
 )
 SPECIAL = ("<s>", "</s>", "<|image|>")
-MARKUP = "<tool call>"
+MARKUP = "<Tool Call>"
 """An added token that is not special: it is text."""
 
 

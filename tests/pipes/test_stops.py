@@ -80,6 +80,13 @@ def test_every_split_of_every_small_text(stops: tuple[str, ...]) -> None:
                 check(pieces, stops)
 
 
+@pytest.mark.parametrize("stop", ["aabaaaa", "abaababa", "aabaabaaab"])
+def test_every_text_letter_by_letter_for_a_stop_that_repeats_itself(stop: str) -> None:
+    for length in range(1, 13):
+        for letters in itertools.product("ab", repeat=length):
+            check(letters, [stop])
+
+
 @given(st.lists(st.text("ab\n👍é", max_size=4), max_size=12), st.lists(st.text("ab\n👍é", min_size=1, max_size=5)))
 def test_random_pieces_and_stops(pieces: list[str], stops: list[str]) -> None:
     check(pieces, stops)
