@@ -108,6 +108,8 @@ def _bar() -> Iterator[Progress | None]:
         def progress(rows: int, share: float) -> None:
             bar.set_postfix_str(f"{rows:,} rows", refresh=False)
             bar.update(share - bar.n)
+            if share == 1.0:
+                bar.refresh()
 
         yield progress
 
@@ -186,7 +188,11 @@ def _listed(products: tuple[Product, ...], total: int) -> list[str]:
 
 def _described(product: Product) -> list[str]:
     lines = [f"{product.title} ({product.id})"]
-    facts = (("price", _price(product)), ("stock", product.availability), ("brand", product.brand))
+    facts: tuple[tuple[str, str], ...] = (
+        ("price", _price(product)),
+        ("stock", product.availability),
+        ("brand", product.brand),
+    )
     facts += (("also", ", ".join(product.aliases)), ("page", product.url), *product.facts)
     lines += [f"  {name}: {value}" for name, value in facts if value]
     lines += [f"  {product.description}"] if product.description else []

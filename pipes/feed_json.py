@@ -13,7 +13,7 @@ import msgspec
 from multimodal.errors import UsageError
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer, Shop
 from multimodal.pipes.feed_source import FeedSource
-from multimodal.pipes.feed_words import source, text
+from multimodal.pipes.feed_words import items, source, text
 
 if TYPE_CHECKING:
     from multimodal.pipes.feed import Feed
@@ -47,7 +47,8 @@ def json_rows(file: FeedSource, feed: Feed, kind: str | None, now: datetime) -> 
         what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise UsageError(f"the catalogue {file.path} is not valid JSON: {what}") from error
     entries, about = _entries(document)
-    first = next((item for item in map(decoded, entries[:20]) if isinstance(item, dict)), {})
+    begin = [entry for item in map(decoded, entries[:20]) for entry in items(item)]
+    first: dict[str, Any] = next((entry for entry in begin if isinstance(entry, dict)), {})
     kind = kind or _kind(document, about, first)
     if kind is None or entries is _NONE:
         raise UsageError(f"the catalogue {file.path} {_FORM}")

@@ -119,7 +119,7 @@ class FeedSource:
             good += len(part) - len(part.encode("ascii", "ignore")) - part.count("\ufffd")
         if good > bad:
             # The file is UTF-8 with some damage: read as anything else, all its other letters would be wrong.
-            self._errors, self.note = "replace", f"{bad} places are not UTF-8; they read as \ufffd"
+            self._errors, self.note = "replace", f"damaged UTF-8; what is lost reads as \ufffd, {bad} times"
             return "utf-8-sig"
         name = self._checked("cp1252")
         self.note = "not UTF-8; read as Windows-1252"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from multimodal.errors import UsageError
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer
 from multimodal.pipes.feed_source import FeedSource
-from multimodal.pipes.feed_words import plain, sources
+from multimodal.pipes.feed_words import clean, plain, sources
 
 if TYPE_CHECKING:
     from multimodal.pipes.feed import Feed
@@ -204,14 +204,14 @@ class _Table:
             facts, options, variant = options, (), None
         return FeedRow(
             line,
-            id=cell("id"),
+            id=clean(cell("id")),
             title=title,
             pictures=pictures,
             offer=offer,
             description=words("description"),
             brand=words("brand"),
             availability=available,
-            url=cell("url"),
+            url=clean(cell("url")),
             aliases=tuple(filter(None, map(plain, sources(cell("aliases"))))) if places["aliases"] else (),
             facts=facts,
             variant=variant,

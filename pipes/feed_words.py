@@ -13,6 +13,7 @@ from multimodal.pipes.price import CURRENCIES, price_text
 __all__ = [
     "AVAILABILITIES",
     "availability",
+    "clean",
     "currency_code",
     "items",
     "moment",
@@ -47,7 +48,7 @@ _INLINE_TAG = re.compile(
     r"</?(?:a|abbr|b|del|em|font|i|ins|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]*)?>", re.IGNORECASE
 )
 _UNSEEN = re.compile(r"<!--|<(script|style|template|noscript|iframe|svg|title)\b[^<>]*>", re.IGNORECASE)
-_UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+_UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, and marks that would turn round the text that comes after."""
 
 
@@ -61,6 +62,11 @@ def plain(words: str) -> str:
         words = " ".join(html.unescape(words).split())
     elif "&" in words:
         words = " ".join(html.unescape(words).split())
+    return clean(words)
+
+
+def clean(words: str) -> str:
+    """Without what no page or terminal should be given: control characters, halves of letters, turning marks."""
     return words if words.isprintable() else _UNSAFE.sub("", words).strip()
 
 
@@ -87,7 +93,7 @@ def _seen(words: str) -> str:
 def text(value: Any) -> str:
     """A value of a JSON file as text: a number too, and what JSON-LD wraps as ``{"@value": ...}``."""
     if isinstance(value, str):
-        return value.strip()
+        return clean(value.strip())
     if isinstance(value, list):
         return next(filter(None, map(text, value)), "")
     if isinstance(value, dict):
@@ -117,7 +123,7 @@ def sources(cell: str) -> list[str]:
 
 def source(written: str) -> str:
     """A picture's address; one without a scheme, as shops write it into pages, goes by https."""
-    written = written.strip()
+    written = clean(written.strip())
     return f"https:{written}" if written.startswith("//") else written
 
 

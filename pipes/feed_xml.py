@@ -21,7 +21,7 @@ _GOOGLE = "http://base.google.com/ns/"
 _ITEMS = frozenset({"item", "entry"})
 _DEPTH = 100
 _DECLARED = re.compile(r"<\?xml[^>]*\bencoding\s*=\s*[\"']([\w.-]+)")
-_KINDS = {"color": "Colour", "size": "Size", "material": "Material", "pattern": "Pattern"}
+_KINDS = ("color", "size", "material", "pattern")
 
 Fields = dict[str, list[str]]
 
@@ -155,7 +155,7 @@ def _row(line: int, fields: Fields) -> FeedRow:
     begins, _, ends = first("sale_price_effective_date").partition("/")
     offer = Offer(words("price"), "", words("sale_price"), begins, ends)
     title, available, group, code = words("title"), words("availability"), first("item_group_id"), first("id")
-    kinds = tuple([(shown, words(name)) for name, shown in _KINDS.items() if words(name)])
+    kinds = tuple([(name, words(name)) for name in _KINDS if words(name)])
     facts = [
         (plain(name), plain(value))
         for name, value in zip(

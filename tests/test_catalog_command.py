@@ -1,0 +1,138 @@
+"""The command `multimodal catalog`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from multimodal.cli import main
+from multimodal.pipes.catalog import load_catalog
+from tests.pipes.pictures import quarters, write
+
+GOOD = "id,title,image,price,variant_id,option1 name,option1 value\nk,Kettle,pictures/k.jpg,5 EUR,k-s,Size,S\nk,,,6 EUR,k-m,,M\n"
+BAD = "id,title,image,price\nk,Kettle,k.jpg,5 EUR\nk,Again,k.jpg,\nm,Mug,m.jpg,soon\n"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    write(tmp_path / "pictures" / "k.jpg", quarters())
+    (tmp_path / "good.csv").write_text(GOOD)
+    (tmp_path / "bad.csv").write_text(BAD)
+    return tmp_path
+
+
+def test_an_import_is_our_own_json_and_loads_as_the_same_products(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shop / "catalog.json"
+    assert main(["catalog", "import", str(shop / "good.csv"), "--out", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "1 products, 1 of 1 pictures found" in captured.err
+    first, again = load_catalog(shop / "good.csv"), load_catalog(out)
+    assert (again.products, again.format) == (first.products, "json")
+    assert [picture.path for picture in again.pictures] == [shop / "pictures" / "k.jpg"]
+    assert main(["catalog", "import", str(shop / "good.csv"), "--out", str(out)]) == 2
+    assert "there already" in capsys.readouterr().err
+    assert main(["catalog", "import", str(shop / "bad.csv"), "--out", str(out), "--force", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["format"], summary["products"], summary["ok"], summary["out"]) == ("csv", 2, False, str(out))
+    assert not list(shop.glob(".*"))
+
+
+def test_found_pictures_are_named_from_the_new_file(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (shop / "feeds").mkdir()
+    (shop / "feeds" / "web.csv").write_text("id,title,image\nk,Kettle,https://x/k.jpg\nm,Mug,https://x/m.jpg\n")
+    options = ["--images", str(shop / "pictures"), "--out", str(shop / "own.json")]
+    assert main(["catalog", "import", str(shop / "feeds" / "web.csv"), *options]) == 0
+    kettle, mug = load_catalog(shop / "own.json").products
+    assert (kettle.images[0].source, mug.images[0].source) == ("pictures/k.jpg", "https://x/m.jpg")
+
+
+def test_an_import_that_cannot_be_written_says_so(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalog", "import", str(shop / "good.csv"), "--out", str(shop / "none" / "x.json")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_check_names_problems_by_line_and_its_exit_code_tells(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalog", "check", str(shop / "good.csv")]) == 0
+    assert capsys.readouterr().out == "csv: 1 products, 1 of 1 pictures found\n"
+    assert main(["catalog", "check", str(shop / "bad.csv")]) == 1
+    printed = capsys.readouterr().out
+    assert "line 3: left out, duplicate_id" in printed
+    assert "line 4: taken, bad_price: 'soon' is no price" in printed
+    assert main(["catalog", "check", str(shop / "bad.csv"), "--limit", "1"]) == 1
+    assert capsys.readouterr().out.endswith("  and 3 more\n")
+    assert main(["catalog", "check", str(shop / "bad.csv"), "--json"]) == 1
+    summary = json.loads(capsys.readouterr().out)
+    assert [(entry["line"], entry["reason"]) for entry in summary["rejected"]] == [(3, "duplicate_id")]
+
+
+def test_show_prints_a_table_or_one_product(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalog", "show", str(shop / "good.csv"), str(shop / "bad.csv"), "--limit", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["id", "title", "price", "stock", "pictures", "choices"]
+    assert lines[1].split() == ["k", "Kettle", "5", "EUR", "1", "2"]
+    assert lines[2] == "and 1 more"
+    assert main(["catalog", "show", str(shop / "good.csv"), "--product", "k"]) == 0
+    printed = capsys.readouterr().out
+    assert "Kettle (k)" in printed
+    assert "choice k-m: M; Size M; 6 EUR" in printed
+    assert main(["catalog", "show", str(shop / "good.csv"), "--product", "k", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["products"][0]["title"] == "Kettle"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["show", "good.csv", "--product", "zebra"], "no product 'zebra'"),
+        (["check", "none.csv"], "No such file"),
+        (["check", "good.csv", "--map", "title"], "title=name,id=slug"),
+        (["check", "good.csv", "--map", "title=nowhere"], "no column 'nowhere'"),
+        (["check", "good.csv", "--format", "odt"], "no format 'odt'"),
+        (["check", "good.csv", "--currency", "gold"], "no code of ISO 4217"),
+        (["check", "good.csv", "--limit", "-1"], "0 or more"),
+        (["check", "good.csv", "--encoding", "morse"], "no encoding is called 'morse'"),
+    ],
+)
+def test_wrong_use_is_told_in_one_sentence(
+    shop: Path, words: list[str], complaint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shop)
+    assert main(["catalog", *words]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_progress_bar_is_for_terminals_only(shop: Path, terminal: bool) -> None:
+    rows = "".join(f"k{number},Kettle {number},https://x/{number}.jpg\n" for number in range(3000))
+    (shop / "many.csv").write_text("id,title,image\n" + rows)
+    reader, writer = pty.openpty() if terminal else os.pipe()
+    try:
+        done = subprocess.Popen(
+            [sys.executable, "-m", "multimodal", "catalog", "check", "many.csv"],
+            cwd=shop,
+            stdout=subprocess.PIPE,
+            stderr=writer,
+        )
+        os.close(writer)
+        seen = b""
+        while True:
+            try:
+                part = os.read(reader, 65536)
+            except OSError:  # how a terminal says that nobody writes any more
+                break
+            if not part:
+                break
+            seen += part
+        assert done.communicate(timeout=60)[0].startswith(b"csv: 3000 products")
+        assert done.returncode == 0
+    finally:
+        os.close(reader)
+    assert (b"reading" in seen and b"3,000 rows" in seen) if terminal else seen == b""
