@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,11 @@ from multimodal.cli import main
 from multimodal.pipes.catalog import load_catalog
 from tests.pipes.pictures import quarters, write
 
-GOOD = "id,title,image,price,variant_id,option1 name,option1 value\nk,Kettle,pictures/k.jpg,5 EUR,k-s,Size,S\nk,,,6 EUR,k-m,,M\n"
+GOOD = (
+    "id,title,image,price,variant_id,option1 name,option1 value\n"
+    "k,Kettle,pictures/k.jpg,5 EUR,k-s,Size,S\n"
+    "k,,,6 EUR,k-m,,M\n"
+)
 BAD = "id,title,image,price\nk,Kettle,k.jpg,5 EUR\nk,Again,k.jpg,\nm,Mug,m.jpg,soon\n"
 
 
@@ -114,6 +119,8 @@ def test_a_progress_bar_is_for_terminals_only(shop: Path, terminal: bool) -> Non
     rows = "".join(f"k{number},Kettle {number},https://x/{number}.jpg\n" for number in range(3000))
     (shop / "many.csv").write_text("id,title,image\n" + rows)
     reader, writer = pty.openpty() if terminal else os.pipe()
+    if terminal:
+        termios.tcsetwinsize(writer, (24, 80))
     try:
         done = subprocess.Popen(
             [sys.executable, "-m", "multimodal", "catalog", "check", "many.csv"],

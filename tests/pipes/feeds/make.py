@@ -32,6 +32,6 @@ def written(kind: str) -> bytes:
 
 
 if __name__ == "__main__":
-    for kind, (name, _, _) in WRITERS.items():
+    for kind, (name, *_) in WRITERS.items():
         (FOLDER / name).write_bytes(written(kind))
         print(FOLDER / name)
