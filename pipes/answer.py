@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import played_already
 from multimodal.pipes.generation import Finish
-from multimodal.pipes.reader import AnswerReader
+from multimodal.pipes.reader import AnswerReader, Logprob
 from multimodal.values import Token
 
 __all__ = ["AnswerPipe"]
@@ -39,6 +40,30 @@ class AnswerPipe:
     def reader(self) -> AnswerReader | None:
         """What reads the answer; None before the first pull."""
         return self._reader
+
+    @property
+    def pending(self) -> bool:
+        """Nothing was pulled yet, and it is not closed."""
+        return self._make is not None
+
+    @property
+    def over(self) -> bool:
+        """Its last token was pulled, it failed, or it was closed."""
+        return self._ended
+
+    @property
+    def metrics(self) -> Any:
+        """Its `AnswerFigures` so far; None before the first pull."""
+        return None if self._reader is None else self._reader.figures
+
+    @property
+    def logprobs(self) -> list[Logprob]:
+        """How likely each token so far was.
+
+        Raises:
+            UsageError: it was not asked for.
+        """
+        return [] if self._reader is None else self._reader.logprobs
 
     @property
     def finish(self) -> Finish:

@@ -10,7 +10,7 @@ from multimodal.errors import UsageError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["next_seed", "sequences_tensor"]
+__all__ = ["next_seed", "sequences_tensor", "use_one_thread"]
 
 
 def sequences_tensor(prefixes: Sequence[Sequence[int]], rows: Sequence[Sequence[int]], pad_id: int) -> torch.Tensor:
@@ -46,3 +46,10 @@ def next_seed() -> int:
         torch.rand(1)  # the next call must not draw the same
         return seed
     return int(torch.randint(2**63 - 1, ()))
+
+
+def use_one_thread() -> None:
+    """Let torch compute in one thread, in the whole process: on a small or a busy machine two are slower than one."""
+    import torch
+
+    torch.set_num_threads(1)

@@ -5,17 +5,33 @@ It waits for nothing: a shell asks how long to wait, waits in its own way, and r
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
-from multimodal.errors import MultiModalError, PipeError
+import msgspec
+
+from multimodal.errors import MultiModalError, PipeError, UsageError
 from multimodal.pipes.engine import Engine, Mailbox
 from multimodal.pipes.generation import Finish, GenerationRequest, Step
 from multimodal.values import Token
 
-__all__ = ["CAPACITY", "AnswerReader", "Flow", "Watcher"]
+__all__ = ["CAPACITY", "AnswerReader", "Flow", "Logprob", "Watcher"]
 
 CAPACITY = 64
 """Steps that may wait for a reader before its row is no longer stepped."""
+
+
+class Logprob(msgspec.Struct, frozen=True):
+    """How likely a token was.
+
+    Args:
+        token_id: the token.
+        logprob: natural logarithm of its probability after the samplers.
+        top: the likeliest tokens with theirs, likeliest first.
+    """
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
 
 
 class Flow(Protocol):
@@ -38,7 +54,9 @@ class Flow(Protocol):
 class Watcher(Protocol):
     """Hears what an answer does; called on the reader's thread, and must return at once."""
 
-    def arrived(self, reader: AnswerReader, steps: list[Step], now: float) -> None: ...
+    def attach(self, reader: AnswerReader) -> None: ...
+
+    def read(self, reader: AnswerReader, steps: list[Step], now: float) -> None: ...
 
     def left(self, reader: AnswerReader, tokens: list[Token], now: float) -> None: ...
 
@@ -72,13 +90,33 @@ class AnswerReader:
         self.finish: Finish = ""
         self.failure: Exception | None = None
         self.started = self.over = False
-        self._engine, self._watcher = engine, watcher
+        self.engine, self.watcher = engine, watcher
         self._fed_at = 0.0
+        self._told = False
+        if watcher is not None:
+            watcher.attach(self)
 
     @property
     def token_ids(self) -> list[int]:
         """The answer so far, in token ids."""
         return [step.token_id for step in self.steps if step.token_id >= 0]
+
+    @property
+    def logprobs(self) -> list[Logprob]:
+        """How likely each token so far was.
+
+        Raises:
+            UsageError: it was not asked for.
+        """
+        if self.request.logprobs is None:
+            raise UsageError("logprobs were not asked for; pass logprobs=0, or how many of the likeliest to report")
+        return [Logprob(step.token_id, step.logprob or 0.0, step.top) for step in self.steps if step.token_id >= 0]
+
+    @property
+    def figures(self) -> Any:
+        """What the watcher kept of the answer, such as `AnswerFigures`; None = nothing."""
+        figures = getattr(self.watcher, "figures", None)
+        return None if figures is None else figures()
 
     def start(self) -> None:
         """Hand the request to the engine. Twice is once.
@@ -88,7 +126,7 @@ class AnswerReader:
         """
         if not self.started:
             self.started = True
-            self._engine.submit(self.request, self.mailbox)
+            self.engine.submit(self.request, self.mailbox)
 
     def read(self, now: float) -> list[Token]:
         """The tokens that may leave now; none while the text is held back. Ends in `over`.
@@ -107,9 +145,10 @@ class AnswerReader:
             self.failure = error if isinstance(error, MultiModalError) else _failed(error)
             self.over = True
             flow.flush()
-            if tokens := flow.take():  # first what was said, then that it went wrong
-                self._tell(tokens, now)
-                return tokens
+            tokens = flow.take()
+            self._tell(tokens, now)
+            if tokens:
+                return tokens  # first what was said, then that it went wrong
             raise self.failure from error
         if steps:
             for step in steps:
@@ -119,8 +158,8 @@ class AnswerReader:
                 flow.feed(step, self._fed_at)
                 if flow.finished:
                     break
-            if self._watcher is not None:
-                self._watcher.arrived(self, steps, now)
+        if self.watcher is not None:
+            self.watcher.read(self, steps, now)
         timer = flow.next_timer()
         if timer is not None and timer <= now:
             self._fed_at = now
@@ -145,14 +184,16 @@ class AnswerReader:
         if not self.over:
             self.over = True
             self.finish = "cancelled"
+            self._tell([], 0.0)
         self.mailbox.close()
 
     def _tell(self, tokens: list[Token], now: float) -> None:
-        if self._watcher is not None:
+        if self.watcher is not None:
             if tokens:
-                self._watcher.left(self, tokens, now)
-            if self.over:
-                self._watcher.ended(self, now)
+                self.watcher.left(self, tokens, now)
+            if self.over and not self._told:
+                self._told = True
+                self.watcher.ended(self, now)
 
 
 def _failed(error: Exception) -> PipeError:

@@ -9,19 +9,17 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from multimodal.errors import UsageError
 from multimodal.pipes.bell import Bell
 from multimodal.pipes.drop_in import GeneratePlan
 from multimodal.pipes.generation import Finish
-from multimodal.pipes.reader import AnswerReader
+from multimodal.pipes.reader import AnswerReader, Logprob
 from multimodal.values import Token
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["GeneratedToken", "Generation", "Logprob"]
+__all__ = ["GeneratedToken", "Generation"]
 
 
 class GeneratedToken(Token, frozen=True):
@@ -36,20 +34,6 @@ class GeneratedToken(Token, frozen=True):
     row: int = 0
     token_id: int = -1
     logprob: float | None = None
-
-
-class Logprob(msgspec.Struct, frozen=True):
-    """How likely a token was.
-
-    Args:
-        token_id: the token.
-        logprob: natural logarithm of its probability after the samplers.
-        top: the likeliest tokens with theirs, likeliest first.
-    """
-
-    token_id: int
-    logprob: float
-    top: tuple[tuple[int, float], ...] = ()
 
 
 class Generation:
@@ -181,13 +165,14 @@ class Generation:
         Raises:
             UsageError: they were not asked for.
         """
-        if self._plan.requests[0].logprobs is None:
-            raise UsageError("logprobs were not asked for; call generate(..., logprobs=0) or more")
-        self._wait()
-        return [
-            [Logprob(step.token_id, step.logprob or 0.0, step.top) for step in reader.steps if step.token_id >= 0]
-            for reader in self._readers
-        ]
+        if self._plan.requests[0].logprobs is not None:
+            self._wait()
+        return [reader.logprobs for reader in self._readers]
+
+    @property
+    def metrics(self) -> list[Any]:
+        """The `AnswerFigures` of each row so far, without waiting."""
+        return [reader.figures for reader in self._readers]
 
     # ---- the tensor
 

@@ -163,10 +163,13 @@ def test_cancelling_from_another_thread_ends_a_wait() -> None:
 @pytest.mark.parametrize("rows", [1, 2])
 def test_what_was_said_comes_before_the_error(rows: int) -> None:
     engine = ScriptEngine([LONG], fail_at=(2, "the engine stumbled"))
-    outputs, said = started(engine, rows, hold=1000.0), []
+    outputs, said = started(engine, rows, hold=1000.0), list[str]()
+
+    def listen() -> None:
+        said.extend(token.text for token in outputs)
+
     with pytest.raises(PipeError, match="the engine stumbled"):
-        for token in outputs:
-            said.append(token.text)
+        listen()
     assert said[:2] == ["This ", "kettle "]
     with pytest.raises(PipeError, match="the engine stumbled"):
         outputs.sequences  # noqa: B018
@@ -193,9 +196,18 @@ def test_blocking_where_it_would_wait_for_ever_is_refused() -> None:
         outputs = started(ScriptEngine([LONG], gap=1.0))
         with pytest.raises(UsageError, match="await outputs"):
             outputs.shape  # noqa: B018
-        assert [token.text async for token in outputs][0] == "This "
+        assert (await anext(aiter(outputs))).text == "This "
 
     virtual(scenario())
+
+
+async def all_of(outputs: Generation) -> None:
+    async for _ in outputs:
+        pass
+
+
+async def finished(outputs: Generation) -> None:
+    await outputs
 
 
 def test_cancelling_the_task_that_waits_frees_the_rows() -> None:
@@ -204,11 +216,7 @@ def test_cancelling_the_task_that_waits_frees_the_rows() -> None:
             engine = ScriptEngine([LONG], gap=1.0)
             outputs = started(engine, 2)
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(1.5):
-                    if wait == "await":
-                        await outputs
-                    async for _ in outputs:
-                        pass
+                await asyncio.wait_for(all_of(outputs) if wait == "loop" else finished(outputs), 1.5)
             await asyncio.sleep(5.0)
             assert engine.stats().running == 0
             assert outputs.token_ids == [LONG[:2]] * 2
