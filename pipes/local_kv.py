@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -118,8 +119,6 @@ current = _Current()
 class RowsCache(Cache):
     """What a model takes for its cache: it hands each row its keys and values."""
 
-    is_compileable = False
-
     def __init__(self) -> None:
         super().__init__(layers=[])
 
@@ -156,7 +155,7 @@ class CrossCache(RowsCache):
     def __init__(self, layers: int) -> None:
         super().__init__()
         self.mark = _Mark()
-        self.layers = [self.mark] * layers
+        self.layers: list[Any] = [self.mark] * layers
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: object, **kwargs: object

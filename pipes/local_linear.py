@@ -71,6 +71,8 @@ def linear_parts(module: nn.Module) -> tuple[Tensor, Tensor | None] | None:
     """The weight [out, in] and the bias of a layer that multiplies by a matrix; None = it is another layer."""
     if type(module) is nn.Linear:
         return module.weight, module.bias
+    if isinstance(module, PackedLinear):
+        return module.packed.to_dense(), module.bias
     if type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils":
         weight, bias = module.weight, module.bias
         assert isinstance(weight, Tensor)
@@ -106,7 +108,9 @@ def pack_linears(model: Any) -> bool:
             return False
     elif model.dtype != torch.float32:
         return False
-    return replace_linears(model, PackedLinear) > 0
+    if not any(isinstance(each, PackedLinear) for each in model.modules()):
+        replace_linears(model, PackedLinear)
+    return True
 
 
 def packed_bytes(model: nn.Module) -> int:

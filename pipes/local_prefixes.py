@@ -53,8 +53,8 @@ class Prefixes:
             shared = _shared(wanted, ids)
             if shared > most:
                 most, kept = shared, key
-        for ids, kv in running:
-            shared = _shared(wanted, np.asarray(ids[: kv.length], np.int64))
+        for beside, kv in running:
+            shared = _shared(wanted, np.asarray(beside[: kv.length], np.int64))
             if shared > most:
                 most, best, kept = shared, kv, None
         most = min(most, len(prompt) - 1) // QUANTUM * QUANTUM

@@ -13,6 +13,8 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
+
 from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.engine import EngineStats, Mailbox
 from multimodal.pipes.generation import GenerationRequest
@@ -38,7 +40,7 @@ JOIN = 30.0
 class Governs(Protocol):
     """What an engine asks of a governor: how long to rest after so much work."""
 
-    def spent(self, cpu_seconds: float, now: float) -> float: ...
+    def pace(self, cpu_seconds_used: float, now: float) -> float: ...
 
 
 class StepEngine:
@@ -256,12 +258,13 @@ class _Core:
     def _loop(self) -> None:
         try:
             while self._next():
-                began = time.thread_time()
+                # torch's own threads count too, where it has more than this one.
+                clock = time.thread_time if torch.get_num_threads() == 1 else time.process_time
+                began = clock()
                 worked = self.stepper.step()
-                spent = time.thread_time() - began
-                self.stepper.counts.cpu += spent
+                self.stepper.counts.cpu += clock() - began
                 if worked:
-                    self._rest(spent)
+                    self._rest()
                 else:
                     self._wait()
         except Exception as error:
@@ -290,13 +293,14 @@ class _Core:
         with self._changed:
             self._changed.wait_for(lambda: self._stirred or self._closing or bool(self._came), timeout)
 
-    def _rest(self, spent: float) -> None:
+    def _rest(self) -> None:
         if self._governor is None:
             return
-        until = time.monotonic() + self._governor.spent(spent, time.monotonic())
-        with self._changed:
-            # Nothing but the end cuts a rest short, or many newcomers would be as good as no governor.
-            self._changed.wait_for(lambda: self._closing, max(0.0, until - time.monotonic()))
+        seconds = self._governor.pace(self.stepper.counts.cpu, time.monotonic())
+        if seconds > 0:
+            with self._changed:
+                # Nothing but the end cuts a rest short, or many newcomers would be as good as no governor.
+                self._changed.wait_for(lambda: self._closing, seconds)
 
     def _end(self, error: PipeError) -> None:
         with self._changed:
@@ -309,7 +313,7 @@ class _Core:
 
 
 def _kv_bytes(forward: Forward, local: LocalModel) -> tuple[int, int]:
-    """Bytes of keys and values for a token of the decoder, and for one of an encoder's prompt: measured, not derived."""
+    """Bytes of keys and values for a token of the decoder, and for one of an encoder's prompt: measured."""
     count = 8
     ids = [index % local.vocab_size for index in range(count)]
     kv, _ = forward.start(ids, local.decoder_start, count, count)
