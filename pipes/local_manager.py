@@ -8,7 +8,7 @@ frees it before the next step, and a failure reaches everyone.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from multimodal.errors import UsageError
 from multimodal.pipes.engine import EngineStats, Mailbox
@@ -41,7 +41,7 @@ class ManagerEngine:
     Args:
         local: the model.
         max_rows: most rows of a step; more take turns or wait.
-        pool_bytes: memory for keys and values; a request that could never fit is refused.
+        pool_bytes: memory for keys and values; None = `POOL_BYTES`. A request that could never fit is refused.
         keep_free: share of the pool below which no new prompt is begun while others run.
         reclaim_policy: must be None: the manager gives up kept prefixes all at once, when room is short.
         admission: who joins when; None = whoever came first, at once.
@@ -59,7 +59,7 @@ class ManagerEngine:
         local: LocalModel,
         *,
         max_rows: int = 16,
-        pool_bytes: int = POOL_BYTES,
+        pool_bytes: int | None = None,
         keep_free: float = 0.1,
         reclaim_policy: str | None = None,
         admission: Admission | None = None,
@@ -76,7 +76,7 @@ class ManagerEngine:
         _check(max_rows=max_rows, keep_free=keep_free, page_tokens=page_tokens, batch_tokens=batch_tokens)
         self.why = "asked for"
         """Why this engine and not another."""
-        self._core = Core(local, pool_bytes, page_tokens, batch_tokens)
+        self._core = Core(local, POOL_BYTES if pool_bytes is None else pool_bytes, page_tokens, batch_tokens)
         self._core.configure(max_rows, keep_free, admission)
         self._core.start()
         self._drop = weakref.finalize(self, self._core.close)
@@ -85,7 +85,8 @@ class ManagerEngine:
         """E1.
 
         Raises:
-            UsageError: the engine is closed, or the request needs more tokens than the pool or the model has.
+            UsageError: the engine is closed, a token the model does not have, or a request that needs more positions
+                than the model or more memory than the pool has.
         """
         self._core.submit(request, mailbox)
 
@@ -95,12 +96,15 @@ class ManagerEngine:
         max_rows: int | None = None,
         keep_free: float | None = None,
         admission: Admission | None = None,
+        **other: Any,
     ) -> None:
         """Other settings from the next step on; None = as it is.
 
         Raises:
-            UsageError: a value out of its range.
+            UsageError: a value out of its range, or a setting that this engine has only when it is made, or not at all.
         """
+        if any(value is not None for value in other.values()):
+            raise UsageError(f"{', '.join(other)}: nothing that can be changed on transformers' manager while it runs")
         given = {"max_rows": max_rows, "keep_free": keep_free}
         _check(**{name: value for name, value in given.items() if value is not None})
         self._core.configure(max_rows, keep_free, admission)

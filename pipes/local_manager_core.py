@@ -122,7 +122,7 @@ class Core:
 
         if self._closed:
             raise UsageError("this engine is closed; make a new one")
-        self._check_room(request)
+        self._check(request)
         mailbox.times.submitted = time.monotonic()
         with self._lock:
             if self._closed:
@@ -200,7 +200,12 @@ class Core:
             self._scheduler.safety_margin = self._keep_free
         self._wake()
 
-    def _check_room(self, request: GenerationRequest) -> None:
+    def _check(self, request: GenerationRequest) -> None:
+        wrong = [each for each in request.prompt_ids if not 0 <= each < self.local.vocab_size]
+        if wrong:
+            raise UsageError(
+                f"the prompt has the token {wrong[0]}; {self.local.name} has 0 to {self.local.vocab_size - 1}"
+            )
         tokens = len(request.prompt_ids) + request.max_new_tokens
         # The last token is never read, so it needs no room.
         if tokens - 1 > self._room:

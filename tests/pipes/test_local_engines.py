@@ -98,7 +98,7 @@ def test_settings_that_differ_from_the_engine_that_runs_are_refused() -> None:
     local = LocalModel(tiny_llama())
     first = shared_engine(local, pool_bytes=POOL, max_rows=4)
     shared_engine(local, max_rows=4).close()
-    with pytest.raises(UsageError, match="other max_rows, pool_bytes; .*configure"):
+    with pytest.raises(UsageError, match=r"other max_rows, pool_bytes; .*configure"):
         shared_engine(local, max_rows=5, pool_bytes=2 * POOL)
     first.configure(max_rows=5)
     assert first.warm_up(2) == 2

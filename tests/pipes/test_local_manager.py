@@ -75,6 +75,8 @@ def test_what_the_manager_cannot_run() -> None:
     for made in (tiny_t5, tiny_bart):
         with pytest.raises(UsageError, match=r"encoder-decoder model .*take engine='steps'"):
             ManagerEngine(LocalModel(made()))
+    with pytest.raises(UsageError, match="8-bit"):
+        ManagerEngine(LocalModel(tiny_llama(), quant_mode="int8"))
     llama = tiny_llama()
     llama.config._attn_implementation = "flex_attention"
     assert "flex_attention" in str(manager_refuses(LocalModel(llama)))
