@@ -10,12 +10,13 @@ G1. Nothing is shown of a cluster before it is certain where it ends. Any charac
 G2. `likely`: the last cluster is held only where ordinary writing continues it (emoji, flags, jamo, scripts that spell
     with marks, a lone digit that may become a keycap). A Latin, Greek, Cyrillic, Han, Kana or Hangul letter leaves at
     once; a bare mark behind it, which normalised text does not contain, would then come apart from it.
-G3. A cluster of more than `LONGEST` code points, or one behind which `LONGEST` pieces brought no text, is let go as it
-    is: an endless run of marks would else be an endless wait.
+G3. A cluster of more than `LONGEST` code points is let go as it is: an endless run of marks would else be an endless
+    wait. Tokens without text let nothing go: a mark may stand behind them.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Literal
 
 import regex
@@ -61,18 +62,12 @@ class Graphemes:
         """The last cluster, while it may grow."""
         self._always = wholeness == "always"
         self._before = ""  # the last character let through
-        self._silent = 0  # pieces without text since
 
     def push(self, text: str) -> str:
         """The next piece; gives what may be shown now."""
-        held = self.held
         if not text:
-            self._silent += 1
-            if not held or self._silent < LONGEST:
-                return ""
-            return self.flush()
-        self._silent = 0
-        whole = held + text
+            return ""
+        whole = self.held + text
         last = whole[-1]
         if whole.isascii():
             # Among these only a carriage return and the line feed behind it belong together.
@@ -90,7 +85,7 @@ class Graphemes:
 
     def flush(self) -> str:
         """The text is complete; gives what was held."""
-        held, self.held, self._silent = self.held, "", 0
+        held, self.held = self.held, ""
         if held:
             self._before = held[-1]
         return held
@@ -105,6 +100,8 @@ class Graphemes:
             return not before.isalnum()
         if last.isascii():
             return False
+        if not start and unicodedata.category(whole[0])[0] == "M":
+            return False  # it belongs to a character that is shown: the sooner it joins it, the better
         if "\U0001f1e6" <= last <= "\U0001f1ff":
             return len(whole) - start == 1
         return _GROWS.match(last) is not None

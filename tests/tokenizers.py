@@ -5,10 +5,16 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
+import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import regex
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from multimodal.pipes.detokenizer import Detokenizer
+from multimodal.pipes.detokenizer_tables import BYTE_OF
 
 SENTENCES = (
     "This kettle boils a litre in ninety seconds, and it isn't loud. Don't you like it? It's $1,299.00 today!",
@@ -135,3 +141,67 @@ class DecodeOnly:
 
     def decode(self, ids: list[int], *, skip_special_tokens: bool = False) -> str:
         return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens))
+
+
+def transformers_fast(make: Callable[[], Tokenizer], **options: Any) -> Any:
+    import transformers
+
+    kind: Any = transformers.PreTrainedTokenizerFast
+    return kind(tokenizer_object=make(), **options)
+
+
+@functools.cache
+def bert() -> Any:
+    """transformers' own clean-up, behind that of the decoder."""
+    return transformers_fast(word_piece, clean_up_tokenization_spaces=True)
+
+
+@functools.cache
+def llama() -> Any:
+    return transformers_fast(byte_fallback, bos_token="<s>", eos_token="</s>")
+
+
+def sequences(tokenizer: Any, count: int, seed: int = 1) -> list[list[int]]:
+    """Ids from all over the vocabulary; sentences cut anywhere, also within characters; both in turn, with stray bytes,
+    special and unknown ids between them."""
+    backend = getattr(tokenizer, "_tokenizer", tokenizer)
+    backend = getattr(backend, "backend_tokenizer", backend)
+    chance = random.Random(seed)
+    size = backend.get_vocab_size()
+    said: list[list[int]] = [backend.encode(text, add_special_tokens=False).ids for text in SENTENCES]
+    added = list(backend.get_added_tokens_decoder())[:8]
+    stray = [number for byte in range(256) if (number := backend.token_to_id(f"<0x{byte:02X}>")) is not None]
+    if not stray:
+        stray = [number for sign in BYTE_OF if (number := backend.token_to_id(sign)) is not None]
+
+    def anything() -> list[int]:
+        return [chance.randrange(size + 3) for _ in range(chance.randint(1, 12))]
+
+    def sentence() -> list[int]:
+        ids = chance.choice(said)
+        begin = chance.randrange(len(ids))
+        return ids[begin : begin + chance.randint(1, 24)]
+
+    def odd() -> list[int]:
+        return chance.choices(stray or added or [0], k=chance.randint(1, 5)) + chance.choices(added or [0], k=1)
+
+    parts = (anything, sentence, sentence, odd)
+    made: list[list[int]] = []
+    for _ in range(count):
+        made.append([i for _ in range(chance.randint(1, 6)) for i in chance.choice(parts)()])
+    return made
+
+
+def borders(text: str) -> set[int]:
+    return {0, *(cluster.end() for cluster in regex.finditer(r"\X", text))}
+
+
+def pushed(tokenizer: Any, ids: list[int], **options: Any) -> list[str]:
+    detokenizer = Detokenizer(tokenizer, **options)
+    return [*map(detokenizer.push, ids), detokenizer.flush()]
+
+
+def ids_of(tokenizer: Tokenizer, *tokens: str) -> list[int]:
+    found = [token_id for token in tokens if (token_id := tokenizer.token_to_id(token)) is not None]
+    assert len(found) == len(tokens)
+    return found
