@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from multimodal.pipes.catalog import CatalogImagePipe as CatalogImagePipe
     from multimodal.pipes.folder import FolderImagePipe as FolderImagePipe
     from multimodal.pipes.interleaved import split_interleaved as split_interleaved
+    from multimodal.pipes.local import LocalTextPipe as LocalTextPipe
+    from multimodal.pipes.processor import StreamProcessor as StreamProcessor
     from multimodal.pipes.samples import samples as samples
     from multimodal.pipes.script import ScriptTextPipe as ScriptTextPipe
     from multimodal.serving.app import asgi as asgi
@@ -44,6 +46,7 @@ _HOMES = {
     "FolderImagePipe": "pipes.folder",
     "Heard": "sync.journal",
     "ImageFailure": "values",
+    "LocalTextPipe": "pipes.local",
     "Meaning": "sync.meaning",
     "MultiModalError": "errors",
     "MultiModalStream": "stream",
@@ -52,6 +55,7 @@ _HOMES = {
     "ProductNames": "sync.matcher",
     "RemoteProtocolError": "errors",
     "ScriptTextPipe": "pipes.script",
+    "StreamProcessor": "pipes.processor",
     "SyncError": "errors",
     "Token": "values",
     "TransportError": "errors",
@@ -70,6 +74,7 @@ __all__ = [
     "FolderImagePipe",
     "Heard",
     "ImageFailure",
+    "LocalTextPipe",
     "Meaning",
     "MultiModalError",
     "MultiModalStream",
@@ -78,6 +83,7 @@ __all__ = [
     "ProductNames",
     "RemoteProtocolError",
     "ScriptTextPipe",
+    "StreamProcessor",
     "SyncError",
     "Token",
     "TransportError",
