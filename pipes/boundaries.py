@@ -35,6 +35,8 @@ _SPACELESS = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Yi}\p{Tibetan}\p{Line_Break=SA}\u3001-\u303F\uFF01-\uFF65]"
 )
 _CLUSTERED = regex.compile(r"\P{Grapheme_Cluster_Break=Other}")
+_MONEY = regex.compile(r"\p{Sc}")
+_LETTER = regex.compile(r"[\w\p{M}]")
 _CLUSTER = regex.compile(r"\X")
 _FLAGS = regex.compile(r"(?<![\U0001F1E6-\U0001F1FF])(?:[\U0001F1E6-\U0001F1FF]{2})*[\U0001F1E6-\U0001F1FF]$")
 MARKER = regex.compile(r"\[\[show:[^\[\]\n\r]*\]\]", regex.IGNORECASE)
@@ -52,11 +54,12 @@ _JOINERS = frozenset("._/@:\\=&%#~+-'’×*,−–±≈^°")
 _SIGNS = frozenset("°℃℉%‰％′″×÷*/+=−–-~")
 
 _NUMBER = regex.compile(r"(?:^|[^\w.]|[^\W\da-zA-Z])(?:[A-Z]{2,3})?[\p{Sc}+\-−±~≈#№]*\d[\d.,:'’٬٫/×*\-–−]*$")
+_THOUSANDS = regex.compile(r"(?:^|[^\d.,])\d{1,3}$")
 _OPEN_CURRENCY = regex.compile(r"(?:^|[^\d\p{Sc}])\p{Sc}$|[#№±≈~]$")
 _CODES = frozenset(_words("USD EUR GBP CNY RMB JPY CHF HKD KRW INR AUD CAD No. no. Nr. nr. approx. ca. vs."))
 _OPERATOR = frozenset(["×", "x", "X", "*", "÷", "/", "+", "=", "−", "–", "-", "~", "±"])
 _LABEL = regex.compile(r"(?:\d{1,3}|[A-Za-z])[.)]|[(（](?:\d{1,3}|[A-Za-z])[)）]|[-*+•·–—]|#{1,6}")
-_INITIALS = regex.compile(r"(?:^|[^\w])(?:\p{L}\.)+$")
+_INITIALS = regex.compile(r"(?:^|[(\[“‘（\p{Han}])(?:\p{L}\.)+$")
 _SHORT = frozenset(
     _words(
         "mr mrs ms dr prof st no nr approx ca vs etc e.g i.e fig vol inc ltd co dept est max min incl excl tel ext jr "
@@ -114,7 +117,7 @@ class Boundaries:
             return UNIT
         if last in _FULL_SENTENCE or last in _FULL_CLAUSE:
             return SENTENCE if last in _FULL_SENTENCE else CLAUSE
-        if _is_address(run) or _INITIALS.search(run) or run[-1].isdigit():
+        if _is_address(run) or (len(run) > 1 and _begins_address(run)) or _INITIALS.search(run) or run[-1].isdigit():
             return UNIT
         if last in ".,:;!?":
             if run[-2:-1].isdigit() and last in ".,:":
@@ -143,7 +146,7 @@ class Boundaries:
             return CLAUSE
         if self._gap or b.isspace():
             return self._spaced(text)
-        return self._glued(a, b)
+        return self._glued(a, b, text)
 
     def _goes_on(self, text: str) -> bool:
         """Whether what was an open marker is one, or still may be."""
@@ -153,7 +156,9 @@ class Boundaries:
         return len(whole) <= MARKER_CHARS and _OPEN_MARKER.match(whole) is not None
 
     def _in_cluster(self, a: str, b: str) -> bool:
-        if not (_CLUSTERED.match(b) or _CLUSTERED.match(a)) or b == "\n" != a == "\r":
+        if b == "\n":
+            return a == "\r"
+        if not (_CLUSTERED.match(b) or _CLUSTERED.match(a)):
             return False
         tail = self._tail
         end = len(tail)
@@ -175,8 +180,10 @@ class Boundaries:
         if kind == _CURRENCY:
             return UNIT if not begins or begins.isdigit() or begins in "+-−±" else WORD
         if kind == _QUANTITY:
+            if begins.isdigit():
+                return UNIT if _THOUSANDS.search(run) else WORD
             counts = not begins or begins.isalnum() or begins in _SIGNS
-            return UNIT if counts or regex.match(r"\p{Sc}", begins) else WORD
+            return UNIT if counts or (_MONEY.match(begins) and not _MONEY.search(run)) else WORD
         if kind == _WITH_UNIT and (begins in tuple("×÷*/+=−") or coming.strip() == "x"):
             return UNIT
         if text and not coming:
@@ -187,20 +194,21 @@ class Boundaries:
             return CLAUSE if last == "." and begins.islower() else SENTENCE
         return CLAUSE if last and last in ",;:" + _FULL_CLAUSE else WORD
 
-    def _glued(self, a: str, b: str) -> int:
+    def _glued(self, a: str, b: str, text: str) -> int:
         """Between two characters with no space between them."""
         run = self._run
         if a.isdigit() or b.isdigit():
             if a.isdigit() and b.isdigit():
                 return UNIT
-            if a.isdigit() and (b in _JOINERS or b in _NO_CUT_BEFORE or b.isalnum() or regex.match(r"\p{Sc}", b)):
+            if a.isdigit() and (b in _JOINERS or b in _NO_CUT_BEFORE or b.isalnum() or _MONEY.match(b)):
                 return INSIDE if b in _FULL_SENTENCE or b in _CLOSERS else UNIT
             if b.isdigit() and (a in _JOINERS or a == "第" or (a.isalnum() and not _SPACELESS.match(a))):
                 return UNIT
-            if b.isdigit() and (regex.match(r"\p{Sc}", a) or (a in _FULL_CLAUSE and run[-2:-1].isdigit())):
+            if b.isdigit() and (_MONEY.match(a) or (a in _FULL_CLAUSE and run[-2:-1].isdigit())):
                 return UNIT
+        address = _is_address(run) or (run[0] in "hHwW" and len(run) < 4 and _begins_address(run + text))
         if b in _NO_CUT_BEFORE:
-            return UNIT if _is_address(run) else INSIDE
+            return UNIT if address else INSIDE
         last = run.rstrip(_CLOSERS)[-1:]
         if last and last in _FULL_SENTENCE:
             return SENTENCE
@@ -216,11 +224,11 @@ class Boundaries:
                 goes_on = found[1] + b in _HAN_BEGINNINGS or (not found[1] and (b in _NUMERALS or a in _NUMERALS))
                 return UNIT if goes_on else WORD
             return WORD
-        if a in _JOINERS or b in _JOINERS or _is_address(run):
+        if a in _JOINERS or b in _JOINERS or address:
             return UNIT if a not in "'’" and b not in "'’" else INSIDE
-        if regex.match(r"\p{Sc}", b) or regex.match(r"\p{Sc}", a):
+        if _MONEY.match(b) or _MONEY.match(a):
             return UNIT
-        if a.isalnum() and b.isalnum():
+        if _LETTER.match(a) and _LETTER.match(b):
             return UNIT if self._before in (_QUANTITY, _CURRENCY) else INSIDE
         return WORD if not (a.isascii() and b.isascii()) else INSIDE
 
@@ -273,3 +281,8 @@ class Boundaries:
 
 def _is_address(run: str) -> bool:
     return "://" in run or "@" in run or run[:4].lower() in ("http", "www.")
+
+
+def _begins_address(run: str) -> bool:
+    begins = run[:4].lower()
+    return "http".startswith(begins) or "www.".startswith(begins)

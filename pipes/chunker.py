@@ -27,6 +27,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import regex
+
 from multimodal.errors import UsageError
 from multimodal.pipes.boundaries import CLAUSE, INSIDE, MARKER, NEVER, PARAGRAPH, SENTENCE, UNIT, WORD, Boundaries
 from multimodal.pipes.chunk_settings import ChunkSettings, ChunkStats
@@ -43,6 +45,10 @@ _ALL = -2
 """Every border is to be looked at, not only the one that became known."""
 FILLERS_AHEAD = 16
 """Low tokens that may wait behind one another: more come from a model that has lost its way."""
+
+
+_SAYS = regex.compile(r"[^\s\p{P}]")
+"""What is content behind a filler: the comma there goes with the filler."""
 
 
 class Chunker:
@@ -82,6 +88,8 @@ class Chunker:
         self._due = math.inf  # when the first of the held tokens has to leave
         self._now = -math.inf
         self._content = False  # the first content is out
+        self._guessed = False  # it was not judged when it left
+        self._reopened = 0  # and was none: where the filler ended
         self._ended_on = NEVER  # the rank of the last border at which tokens left
         self._pending: ChunkSettings | None = None
         self.settings = ChunkSettings(size, priority_threshold, max_wait, filler_wait, sync_interval, max_chars)
@@ -114,8 +122,9 @@ class Chunker:
         self._count += 1
         if text:
             rank = self._boundaries.feed(text)
-            if self._last_text >= 0:
-                ranks[self._last_text] = rank
+            # Tokens without text stand at the same place of the text.
+            for place in range(max(0, self._last_text), len(tokens)):
+                ranks[place] = rank
             self._chars += len(text)
             self._last_text = len(tokens)
         if self._interval and self._count % self._interval == 0:
@@ -129,8 +138,12 @@ class Chunker:
             self._last_main = len(tokens) - 1
         else:
             self._marks.append(OPEN)
-            if self._lanes.feed(text, self._chars, tokens, self._ends, self._marks):
+            if self._lanes.feed(text, tokens, self._ends, self._marks):
                 self._see_lanes()
+            if self._lanes.left_early:
+                # What opened was a filler after all, up to here.
+                self._reopened = self._lanes.left_early
+                self._content = self._content and not self._guessed
         due = now + self._wait
         if due < self._due:
             self._due = due
@@ -168,7 +181,7 @@ class Chunker:
 
     def _let_go(self) -> list[Token]:
         out: list[Token] = []
-        fresh = self._last_before()
+        fresh = self._last_text - 1  # the border that became known with the last text stands behind this token
         while self._tokens and (cut := self._cut(fresh)):
             settings = self.settings
             out += self._release(cut)
@@ -183,13 +196,6 @@ class Chunker:
             self.stats.on_meaning += self._ended_on >= CLAUSE
         return out
 
-    def _last_before(self) -> int:
-        """The token in front of the border that became known with the last text; -1 = none."""
-        place = self._last_text - 1
-        while place >= 0 and self._ends[place] == (self._ends[place - 1] if place else self._out_chars):
-            place -= 1
-        return place
-
     def _cut(self, fresh: int) -> int:
         """How many of the held tokens leave now; 0 = none."""
         tokens, last_main = self._tokens, self._last_main
@@ -203,11 +209,11 @@ class Chunker:
             full = True
         if full and (cut := self._at_cap()):
             return cut
-        if fresh == _ALL:
+        if fresh == _ALL and self._content:
             for place in reversed(range(count - 1)):
                 if self._ends_here(place):
                     return place + 1
-        elif fresh >= 0 and self._ranks[fresh] >= CLAUSE and self._ends_here(fresh):
+        elif fresh >= 0 and self._content and self._ranks[fresh] >= CLAUSE and self._ends_here(fresh):
             return fresh + 1
         return self._overdue() if self._due <= self._now else 0
 
@@ -224,10 +230,14 @@ class Chunker:
         spared = (LOW, OPEN) if self._hesitates() else (LOW,)
         pairs = zip(self._tokens[:cut], self._marks, strict=False)
         text = "".join([token.text for token, mark in pairs if mark not in spared])
-        return bool(text) and bool((MARKER.sub("", text) if "[" in text else text).strip())
+        if "[" in text:
+            text = MARKER.sub("", text)
+        if self._reopened:
+            return _SAYS.search(text, max(0, self._reopened - self._out_chars)) is not None
+        return bool(text) and not text.isspace()
 
     def _hesitates(self) -> bool:
-        return self._lanes is not None and self._lanes.certain
+        return self._lanes is not None and self._lanes.hesitates(self._tokens, self._ends)
 
     def _at_mark(self) -> int:
         """C8."""
@@ -303,7 +313,10 @@ class Chunker:
     def _release(self, cut: int) -> list[Token]:
         tokens, marks, stats = self._tokens, self._marks, self.stats
         self._ended_on = self._boundaries.tail() if cut > self._last_text else self._ranks[cut - 1]
-        self._content = self._content or self._says(cut)
+        if not self._content and self._says(cut):
+            self._content, self._guessed = True, cut > self._last_main + 1
+        elif self._guessed and not (self._lanes and self._lanes.within) and self._says(cut):
+            self._guessed = False
         out = tokens[:cut]
         if self._lanes is not None:
             for place in range(cut):

@@ -118,7 +118,7 @@ class FillerScorer:
         self._text = before[-_BACK:]
         self._base = -len(self._text)  # the place of `_text` in the narration
         self._from = len(self._text)  # where in `_text` it is not decided yet
-        self._last_end = -1  # where the last filler ended, in the narration
+        self._last_end: int | None = None  # where the last filler ended, in the narration
         self._open = False
 
     @property
@@ -188,7 +188,7 @@ class FillerScorer:
     def _opens(self, text: str, start: int) -> bool:
         """Whether the word begins a clause, or stands behind another filler."""
         before = text[:start].rstrip(" \t")
-        if not before or self._base + len(before) <= self._last_end:
-            return self._base + start == 0 or self._base + len(before) == self._last_end or not before
+        if not before or self._base + len(before) == self._last_end:
+            return True
         last = before[-1]
         return last in _SET_OFF or last in _ENDS or last in _OPENS or last.isspace()
