@@ -24,7 +24,8 @@ _BEFORE = re.compile(r"[\s\"'“‘(（「『]*")
 class Lanes:
     """Judges tokens as the words in them are complete (C6, C7).
 
-    A token is low if all its letters belong to fillers. Marks and spaces behind a filler are low with it. A token without text is what the next one with text is.
+    A token is low if all its letters belong to fillers. Marks and spaces behind a filler are low with it. A token
+    without text is what the next one with text is.
 
     Args:
         scorer: scores the words; what it reads begins at `start`.

@@ -76,7 +76,7 @@ _THANKS = _any_of(
 )
 _BUYS = _any_of(
     r"how much (?:is|are|do|does|for|would|will)(?! it (?:hold|weigh))|how much"
-    r"|what(?:['’]s| is) the (?:total|price|cost)||price of|what (?:do|does) .{1,40} cost|total price"
+    r"|what(?:['’]s| is) the (?:total|price|cost)|price of|what (?:do|does) .{1,40} cost|total price"
     r"|(?:i(?:['’]ll| will| want to| would like to|['’]d like to)|let me|can i|may i|could i) "
     r"(?:take|buy|order|pay|check ?out|purchase)"
     r"|check ?out|add .{0,30}to (?:my |the )?(?:cart|basket)|place (?:an|the|my) order|discounts?"
@@ -91,7 +91,8 @@ _AMOUNTS = _any_of(
 """Questions of how much that ask for no price."""
 _POLITE = _any_of(
     r"please|so|very|much|for (?:your|the|all your) help|then|and|now|well|ok(?:ay)?|great|perfect|no|yes|you|too|sir"
-    r"|madam|everyone|there|friend|nice to meet you|how are you(?: doing)?(?: today)?|is (?:any|some)(?:one|body) there",
+    r"|madam|everyone|there|friend|nice to meet you"
+    r"|how are you(?: doing)?(?: today)?|is (?:any|some)(?:one|body) there",
     "请|好的?|那|啦|了|呀|啊|哦|吧|您|你|的|帮助|帮忙|非常|十分|先生|女士|老板|客服",
 )
 _AGREES = regex.compile(

@@ -358,7 +358,7 @@ def streams(draw: st.DrawFn) -> tuple[list[str], list[tuple[int, int]], list[tup
     chance = random.Random(draw(st.integers(0, 2**32)))
     most = draw(st.integers(1, 6))
     pieces, place = [], 0
-    clusters = [span for span in never if not text[span[0]] == "["]
+    clusters = [span for span in never if text[span[0]] != "["]
     while place < len(text):
         end = place + chance.randint(1, most)
         # As from a detokenizer that keeps clusters whole: no token ends inside one.
