@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from multimodal.pipes.interleaved import split_interleaved as split_interleaved
     from multimodal.pipes.local import LocalTextPipe as LocalTextPipe
     from multimodal.pipes.processor import StreamProcessor as StreamProcessor
+    from multimodal.pipes.remote_pictures import RemotePictures as RemotePictures
     from multimodal.pipes.samples import samples as samples
     from multimodal.pipes.script import ScriptTextPipe as ScriptTextPipe
+    from multimodal.pipes.video_pipe import VideoImagePipe as VideoImagePipe
     from multimodal.serving.app import asgi as asgi
     from multimodal.stream import MultiModalStream as MultiModalStream
     from multimodal.sync.journal import Heard as Heard
@@ -54,12 +56,14 @@ _HOMES = {
     "Product": "values",
     "ProductNames": "sync.matcher",
     "RemoteProtocolError": "errors",
+    "RemotePictures": "pipes.remote_pictures",
     "ScriptTextPipe": "pipes.script",
     "StreamProcessor": "pipes.processor",
     "SyncError": "errors",
     "Token": "values",
     "TransportError": "errors",
     "UsageError": "errors",
+    "VideoImagePipe": "pipes.video_pipe",
     "asgi": "serving.app",
     "samples": "pipes.samples",
     "split_interleaved": "pipes.interleaved",
@@ -81,6 +85,7 @@ __all__ = [
     "PipeError",
     "Product",
     "ProductNames",
+    "RemotePictures",
     "RemoteProtocolError",
     "ScriptTextPipe",
     "StreamProcessor",
@@ -88,6 +93,7 @@ __all__ = [
     "Token",
     "TransportError",
     "UsageError",
+    "VideoImagePipe",
     "__version__",
     "asgi",
     "samples",

@@ -354,7 +354,9 @@ class MultiModalStream:
         elif isinstance(message, Hello):
             self._talk.painted = -1
             width_px = int(max(0.0, min(message.viewport[0] * message.dpr, WIDEST_PX)))
-            self._desk.fit(ViewerNeeds(message.formats, width_px, message.save_data))
+            still = tuple(each for each in message.formats if not each.startswith("video/"))
+            formats = still if message.reduced_motion else message.formats
+            self._desk.fit(ViewerNeeds(formats, width_px, message.save_data))
         if isinstance(message, Hello | Ready | Bye):
             self._inbox.put(lambda now: self._aligner.feed_ack(message, now))
 

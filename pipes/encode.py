@@ -8,14 +8,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-from pathlib import Path
 
 import msgspec
 from PIL import Image
 from PIL import __version__ as _pillow
 
 from multimodal.pipes.encode_render import fit, open_picture, render
-from multimodal.pipes.intake import ImageSettings
+from multimodal.pipes.intake import ImageSettings, Moment, Source
 from multimodal.pipes.ladder import AVIF, JPEG, WEBP, Rung
 
 __all__ = ["ENCODER", "Encoded", "Look", "encode_picture", "look_at_picture"]
@@ -56,29 +55,31 @@ class Encoded(msgspec.Struct, frozen=True):
         return Look(self.width_px, self.height_px, self.placeholder, self.color)
 
 
-def look_at_picture(path: Path, settings: ImageSettings, rung: Rung | None = None) -> Look:
+def look_at_picture(source: Source, settings: ImageSettings, rung: Rung | None = None) -> Look:
     """Size, preview and colour, at a fraction of the price of `encode_picture`.
 
     Args:
-        path: the file.
+        source: the picture file, or the moment of a video.
         settings: limits and sizes.
         rung: the encoding that will follow; None = `max_px` of the settings.
 
     Raises:
         PictureRefused: it cannot be shown, and why.
     """
-    opened = open_picture(path, settings)
+    opened = open_picture(source, settings)
     size = opened.size(rung.max_px if rung else settings.max_px)
     if opened.kind != "jpeg" and opened.image.width * opened.image.height > _PREVIEW_PIXELS:
         return Look(*size, placeholder="")
     return Look(*size, *_preview(render(opened, fit(*size, settings.preview_px), settings.background)))
 
 
-def encode_picture(path: Path, settings: ImageSettings, rung: Rung | None = None, look: Look | None = None) -> Encoded:
+def encode_picture(
+    source: Source, settings: ImageSettings, rung: Rung | None = None, look: Look | None = None
+) -> Encoded:
     """The picture, upright, in sRGB, as one rung of the ladder, without metadata. The same file gives the same bytes.
 
     Args:
-        path: the file.
+        source: the picture file, or the moment of a video.
         settings: limits and sizes.
         rung: format, size and budget; None = WebP at the size of the settings.
         look: what `look_at_picture` found, so that the two agree.
@@ -87,7 +88,9 @@ def encode_picture(path: Path, settings: ImageSettings, rung: Rung | None = None
         PictureRefused: it cannot be shown, and why.
     """
     rung = rung or Rung(max_px=settings.max_px)
-    opened = open_picture(path, settings)
+    if isinstance(source, Moment) and rung.media_type.startswith("video/"):
+        return _encode_clip(source, settings, rung, look or look_at_picture(source, settings, rung))
+    opened = open_picture(source, settings)
     size = opened.size(rung.max_px)
     # JPEG knows no see-through.
     background = settings.background or ("#ffffff" if rung.media_type == JPEG else "")
@@ -97,6 +100,14 @@ def encode_picture(path: Path, settings: ImageSettings, rung: Rung | None = None
         placeholder, color = _preview(plain.resize(fit(*size, settings.preview_px)))
     data = _encode(plain, rung, settings.quality)
     return Encoded(data, *size, placeholder, hashlib.sha256(data).hexdigest(), rung.media_type, color)
+
+
+def _encode_clip(source: Moment, settings: ImageSettings, rung: Rung, look: Look) -> Encoded:
+    from multimodal.pipes.video import make_clip
+
+    clip = make_clip(source.path, settings, rung.media_type, rung.max_px, rung.budget_bytes, source.at)
+    digest = hashlib.sha256(clip.data).hexdigest()
+    return Encoded(clip.data, clip.width_px, clip.height_px, look.placeholder, digest, rung.media_type, look.color)
 
 
 def _encode(plain: Image.Image, rung: Rung, quality: int) -> bytes:

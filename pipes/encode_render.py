@@ -24,7 +24,7 @@ from PIL import (
     WebPImagePlugin,
 )
 
-from multimodal.pipes.intake import ImageSettings, PictureRefused, broken, read_picture
+from multimodal.pipes.intake import ImageSettings, Moment, PictureRefused, Source, broken, read_picture
 
 __all__ = ["Opened", "fit", "open_picture", "render"]
 
@@ -80,12 +80,18 @@ class Opened(msgspec.Struct, frozen=True):
         return fit(width, height, max_px)
 
 
-def open_picture(path: Path, settings: ImageSettings) -> Opened:
-    """Read the header only: nothing is decoded before the limits were checked.
+def open_picture(source: Source, settings: ImageSettings) -> Opened:
+    """Read the header only: nothing is decoded before the limits were checked. Of a video, decode the frame.
 
     Raises:
         PictureRefused: it cannot be shown, and why.
     """
+    if isinstance(source, Moment):
+        from multimodal.pipes.video import sharpest_frame
+
+        frame = sharpest_frame(source.path, settings, source.at, source.window)
+        return Opened(source.path, Image.fromarray(frame), "video", b"")
+    path = source
     kind, data = read_picture(path, settings)
     try:
         image = _DECODERS[kind](io.BytesIO(data), str(path))

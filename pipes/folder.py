@@ -15,8 +15,8 @@ __all__ = ["FolderImagePipe", "may_be_picture", "readable"]
 # Files that lie beside pictures and are plainly none. Everything else is taken for a picture, so that a
 # broken or misnamed one is reported instead of missing without a word.
 _FOREIGN = re.compile(
-    r"\.(7z|bak|cfg|conf|css|csv|db|docx?|gz|html?|ini|js|jsonl?|lock|log|md|mov|mp[34]|pdf|ps1|pyc?|rst|rtf|sh"
-    r"|sqlite|tar|tmp|toml|ts|tsv|txt|url|wav|webm|xlsx?|xml|ya?ml|zip)$",
+    r"\.(7z|bak|cfg|conf|css|csv|db|docx?|gz|html?|ini|js|jsonl?|lock|log|md|mp3|pdf|ps1|pyc?|rst|rtf|sh"
+    r"|sqlite|tar|tmp|toml|ts|tsv|txt|url|wav|xlsx?|xml|ya?ml|zip)$",
     re.IGNORECASE,
 )
 _FOREIGN_NAMES = frozenset({"license", "licence", "readme", "makefile", "desktop.ini", "thumbs.db"})
@@ -27,7 +27,8 @@ class FolderImagePipe(PreparedImagePipe):
 
     The key of a picture is its file's stem (with `recursive` the path below the folder, without its
     suffix), which also names the product; the alternative text is the stem made readable. The order is that
-    of the sorted names. A picture that cannot be shown is yielded as an ImageFailure with its reason; the
+    of the sorted names. A video is shown as a short silent clip, to viewers that play none as a picture of its
+    beginning. A picture that cannot be shown is yielded as an ImageFailure with its reason; the
     rest goes on.
 
     Args:

@@ -18,7 +18,7 @@ import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.pipes.encode import Encoded, Look, encode_picture, look_at_picture
-from multimodal.pipes.intake import ImageSettings, PictureRefused, content_of
+from multimodal.pipes.intake import ImageSettings, Moment, PictureRefused, Source, content_of
 from multimodal.pipes.ladder import Ladder, Rung
 from multimodal.pipes.picture_disk import DiskStats, PictureDisk
 from multimodal.pipes.pool import BytePool, Policy, PoolStats
@@ -28,7 +28,7 @@ __all__ = ["ImageSettings", "ImageStore", "PictureRefused", "StoreStats", "Warme
 
 Result = Look | Encoded | PictureRefused
 _LOOK, _ENCODE = 0, 1  # the order in which waiting work is taken
-_File = tuple[str, int, int]
+_File = tuple[str, int, int, float, float]
 _Key = tuple[int, _File, tuple[Rung, ...]]
 
 
@@ -98,38 +98,38 @@ class ImageStore:
         self._encoded = self._refused = 0
         self._encode_cpu = 0.0
 
-    def look(self, path: Path, rungs: Sequence[Rung] = ()) -> asyncio.Future[Look | PictureRefused]:
-        """Size, preview and colour of the picture in that file, as its encoding will have them.
+    def look(self, source: Source, rungs: Sequence[Rung] = ()) -> asyncio.Future[Look | PictureRefused]:
+        """Size, preview and colour of a picture, as its encoding will have them.
 
         Cancelling the future withdraws the wish; work that nobody else wants and that has not begun is
         dropped.
         """
-        return self._submit(_LOOK, path, (_shape(tuple(rungs or self._usual)[-1]),))  # type: ignore[return-value]
+        return self._submit(_LOOK, source, (_shape(tuple(rungs or self._usual)[-1]),))  # type: ignore[return-value]
 
-    def prepare(self, path: Path, rungs: Sequence[Rung] = ()) -> asyncio.Future[Encoded | PictureRefused]:
-        """The picture in that file, ready to send. Cancelling as in `look`.
+    def prepare(self, source: Source, rungs: Sequence[Rung] = ()) -> asyncio.Future[Encoded | PictureRefused]:
+        """The picture, ready to send. Cancelling as in `look`.
 
         Args:
-            path: the file.
+            source: the picture file, or the moment of a video; one that begins a clip, where a rung is of a video.
             rungs: encodings that suit, best first (`Ladder.choose`): the last is made, those before it are taken where
                 they were made beforehand; empty = WebP at the size of the settings.
         """
-        return self._submit(_ENCODE, path, tuple(rungs or self._usual))  # type: ignore[return-value]
+        return self._submit(_ENCODE, source, tuple(rungs or self._usual))  # type: ignore[return-value]
 
-    async def warm(self, paths: Iterable[Path], rungs: Iterable[Rung] = ()) -> Warmed:
-        """Make encodings before anybody asks: those of every path, or as many as the caches hold.
+    async def warm(self, sources: Iterable[Source], rungs: Iterable[Rung] = ()) -> Warmed:
+        """Make encodings before anybody asks: those of every picture, or as many as the caches hold.
 
         Args:
-            paths: the files, most wanted first.
+            sources: the pictures, most wanted first.
             rungs: the encodings; empty = WebP at the size of the settings.
 
         Cancelling it keeps what is ready.
         """
         began, ready, refused = time.monotonic(), 0, []
-        wanted = [(path, rung) for path in paths for rung in (tuple(rungs) or self._usual)]
+        wanted = [(source, rung) for source in sources for rung in (tuple(rungs) or self._usual)]
         # A few at a time: who asks meanwhile waits behind these and not behind the whole catalogue.
         for start in range(0, len(wanted), self.workers):
-            batch = [self.prepare(path, (rung,)) for path, rung in wanted[start : start + self.workers]]
+            batch = [self.prepare(source, (rung,)) for source, rung in wanted[start : start + self.workers]]
             try:
                 results = await asyncio.gather(*batch)
             finally:
@@ -166,8 +166,8 @@ class ImageStore:
         """
         await self._workshop.settle()
 
-    def _submit(self, stage: int, path: Path, rungs: tuple[Rung, ...]) -> asyncio.Future[Result]:
-        file = _file(path)
+    def _submit(self, stage: int, source: Source, rungs: tuple[Rung, ...]) -> asyncio.Future[Result]:
+        file = _file(source)
         for rung in rungs:
             # Only the last that suits counts as missed: the others need not be there.
             if rung is rungs[-1] or self._has(stage, file, rung):
@@ -177,27 +177,27 @@ class ImageStore:
                     future.set_result(known)
                     return future
         key = (stage, file, rungs)
-        return self._workshop.submit(key, stage, lambda: self._do(key, path))
+        return self._workshop.submit(key, stage, lambda: self._do(key, source))
 
-    def _do(self, key: _Key, path: Path) -> Result:
+    def _do(self, key: _Key, source: Source) -> Result:
         stage, file, rungs = key
         try:
-            return self._look(key, path) if stage == _LOOK else self._encode(file, path, rungs)
+            return self._look(key, source) if stage == _LOOK else self._encode(file, source, rungs)
         except PictureRefused as refused:
             result = refused
         except Exception as error:  # whatever a codec raises, one picture never ends a tour
-            result = PictureRefused("unreadable", f"{path}: {type(error).__name__}: {error}")
+            result = PictureRefused("unreadable", f"{_path(source)}: {type(error).__name__}: {error}")
         with self._lock:
             self._refused += 1
         return result
 
-    def _look(self, key: _Key, path: Path) -> Look:
-        looked = look_at_picture(path, self.settings, key[2][-1])
+    def _look(self, key: _Key, source: Source) -> Look:
+        looked = look_at_picture(source, self.settings, key[2][-1])
         self.pool.put(key, looked, _cost(looked))
         return looked
 
-    def _encode(self, file: _File, path: Path, rungs: tuple[Rung, ...]) -> Encoded:
-        content = "" if self.disk is None else content_of(path, self.settings)
+    def _encode(self, file: _File, source: Source, rungs: tuple[Rung, ...]) -> Encoded:
+        content = "" if self.disk is None else content_of(source, self.settings)
         if self.disk is not None:
             for rung in rungs:
                 found = self.disk.get(self.disk.name(content, self.settings, rung))
@@ -213,7 +213,7 @@ class ImageStore:
                 return made
             self._making.add(key)
         try:
-            encoded = self._make(file, path, rung)
+            encoded = self._make(file, source, rung)
             if self.disk is not None:
                 self.disk.put(self.disk.name(content, self.settings, rung), encoded)
             return self._keep(file, rung, encoded)
@@ -222,16 +222,16 @@ class ImageStore:
                 self._making.discard(key)
                 self._lock.notify_all()
 
-    def _make(self, file: _File, path: Path, rung: Rung) -> Encoded:
+    def _make(self, file: _File, source: Source, rung: Rung) -> Encoded:
         # Always by the same way to the preview, so that what was described is what comes.
         shape = (_LOOK, file, (_shape(rung),))
-        look = self.pool.get(shape) if shape in self.pool else self._look(shape, path)
+        look = self.pool.get(shape) if shape in self.pool else self._look(shape, source)
         # Room for the picture while it is decoded at its size: what the pool keeps free is for this.
         working = 3 * rung.max_px**2
         reserved = self.pool.reserve(working)
         began = time.thread_time()
         try:
-            encoded = encode_picture(path, self.settings, rung, look if isinstance(look, Look) else None)
+            encoded = encode_picture(source, self.settings, rung, look if isinstance(look, Look) else None)
         finally:
             if reserved:
                 self.pool.release(working)
@@ -259,13 +259,19 @@ def _cost(value: Look | Encoded) -> int:
     return 512 + len(value.placeholder) + (len(value.data) if isinstance(value, Encoded) else 0)
 
 
-def _file(path: Path) -> _File:
+def _path(source: Source) -> Path:
+    return source.path if isinstance(source, Moment) else source
+
+
+def _file(source: Source) -> _File:
     """A file that was replaced is another picture."""
+    path = _path(source)
+    place = (source.at, source.window) if isinstance(source, Moment) else (-1.0, 0.0)
     try:
         status = path.stat()
     except OSError:
-        return os.path.abspath(path), 0, 0  # the worker finds out what is wrong
-    return os.path.abspath(path), status.st_mtime_ns, status.st_size
+        return os.path.abspath(path), 0, 0, *place  # the worker finds out what is wrong
+    return os.path.abspath(path), status.st_mtime_ns, status.st_size, *place
 
 
 def _given_up(key: _Key, what: str) -> PictureRefused:

@@ -15,13 +15,14 @@ import msgspec
 
 from multimodal.errors import PipeError, UsageError
 
-__all__ = ["ImageSettings", "PictureRefused", "broken", "content_of", "read_picture", "sniff"]
+__all__ = ["ImageSettings", "Moment", "PictureRefused", "Source", "broken", "content_of", "read_picture", "sniff"]
 
 _ADVICE = {
     "empty": "the file is empty (0 bytes); copy it again",
     "heic": "HEIC pictures cannot be decoded here; export it as JPEG, PNG or WebP",
     "svg": "SVG drawings are not supported; export it as PNG or WebP",
     "html": "this is a web page, not a picture (often an error page saved by a download); download it again",
+    "video": "this is a video; VideoImagePipe shows its frames, and a folder or catalogue its beginning as a clip",
     "unknown_format": "not a picture that is known here; use JPEG, PNG, WebP, AVIF, GIF, BMP or TIFF",
 }
 _MAGIC = (
@@ -36,6 +37,7 @@ _MAGIC = (
     (b"MM\x00+", "tiff"),
 )
 _HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1")
+_VIDEO_BRANDS = (b"isom", b"iso2", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ", b"dash")
 _HEAD_BYTES = 1024
 
 
@@ -43,7 +45,7 @@ class PictureRefused(PipeError):  # noqa: N818 - a verdict on the picture
     """A picture that cannot be shown.
 
     Args:
-        reason: a short word: empty, heic, svg, html, unknown_format, truncated, too_many_pixels,
+        reason: a short word: empty, heic, svg, html, video, unknown_format, truncated, too_many_pixels,
             too_many_bytes, not_found, unreadable, timeout.
         message: what, where, and what to do.
     """
@@ -51,6 +53,24 @@ class PictureRefused(PipeError):  # noqa: N818 - a verdict on the picture
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A place in a product video: what is on the screen then stands for the picture.
+
+    Args:
+        path: the video's file.
+        at: seconds from its beginning.
+        window: seconds before and after in which the sharpest frame is looked for.
+    """
+
+    path: Path
+    at: float = 0.0
+    window: float = 0.25
+
+
+Source = Path | Moment
+"""Where a picture comes from: a picture file, or a moment of a video."""
 
 
 class ImageSettings(msgspec.Struct, frozen=True):
@@ -98,7 +118,7 @@ def sniff(head: bytes) -> str:
         head: the first 1,024 bytes, or all there are.
 
     Returns:
-        jpeg, png, webp, gif, bmp, tiff, avif; or a reason to refuse it: empty, heic, svg, html,
+        jpeg, png, webp, gif, bmp, tiff, avif; or a reason to refuse it: empty, heic, svg, html, video,
         unknown_format.
     """
     if not head:
@@ -112,7 +132,11 @@ def sniff(head: bytes) -> str:
         brands = head[8 : int.from_bytes(head[:4], "big")]
         if b"avif" in brands or b"avis" in brands:
             return "avif"
-        return "heic" if any(brand in brands for brand in _HEIF_BRANDS) else "unknown_format"
+        if any(brand in brands for brand in _HEIF_BRANDS):
+            return "heic"
+        return "video" if any(brand in brands for brand in _VIDEO_BRANDS) else "unknown_format"
+    if head.startswith(b"\x1aE\xdf\xa3"):
+        return "video"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     if text.startswith(b"<"):
         if any(mark in text for mark in (b"<!doctype html", b"<html", b"<head>", b"<body")):
@@ -132,6 +156,14 @@ def read_picture(path: Path, settings: ImageSettings) -> tuple[str, bytes]:
     Raises:
         PictureRefused: not_found, unreadable, too_many_bytes, or what `sniff` found in a picture's stead.
     """
+    data = _read(path, settings)
+    kind = sniff(data[:_HEAD_BYTES])
+    if kind in _ADVICE:
+        raise PictureRefused(kind, f"{path}: {_ADVICE[kind]}")
+    return kind, data
+
+
+def _read(path: Path, settings: ImageSettings) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a FIFO would block its thread for ever
@@ -141,24 +173,23 @@ def read_picture(path: Path, settings: ImageSettings) -> tuple[str, bytes]:
                 "too_many_bytes",
                 f"{path}: {status.st_size:,} bytes, above the limit of {settings.max_bytes:,}; compress it",
             )
-        data = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError as error:
         raise PictureRefused("not_found", f"{path}: no such file") from error
     except OSError as error:
         raise PictureRefused("unreadable", f"{path}: {error.strerror or error}") from error
-    kind = sniff(data[:_HEAD_BYTES])
-    if kind in _ADVICE:
-        raise PictureRefused(kind, f"{path}: {_ADVICE[kind]}")
-    return kind, data
 
 
-def content_of(path: Path, settings: ImageSettings) -> str:
-    """SHA-256 of a picture file, hex: two names of one picture are one picture.
+def content_of(source: Source, settings: ImageSettings) -> str:
+    """SHA-256 of what a picture is made of, hex: two names of one picture are one picture.
 
     Raises:
-        PictureRefused: as `read_picture`.
+        PictureRefused: not_found, unreadable, too_many_bytes.
     """
-    return hashlib.sha256(read_picture(path, settings)[1]).hexdigest()
+    if isinstance(source, Moment):
+        place = f"{source.at:.6f} {source.window:.6f} "
+        return hashlib.sha256(place.encode() + _read(source.path, settings)).hexdigest()
+    return hashlib.sha256(_read(source, settings)).hexdigest()
 
 
 def broken(path: Path, kind: str, data: bytes, error: Exception) -> PictureRefused:

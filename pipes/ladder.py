@@ -4,6 +4,7 @@ L1. The smallest size that fills the viewer's screen; one that saves data gets t
 L2. WebP, which is quick to make; JPEG for a viewer that says what it decodes and does not name WebP.
 L3. AVIF, a quarter smaller and four times slower to make, where the viewer decodes it and it was made beforehand.
 L4. A viewer that said nothing gets the largest WebP.
+L5. A clip comes as WebM or MP4, as the viewer plays them; to one that plays neither, or saves data, as a picture of it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import msgspec
 from multimodal.errors import UsageError
 from multimodal.values import ViewerNeeds
 
-__all__ = ["AVIF", "BUDGETS", "JPEG", "WEBP", "Ladder", "Rung"]
+__all__ = ["AVIF", "BUDGETS", "CLIP", "JPEG", "MP4", "WEBM", "WEBP", "Ladder", "Rung"]
 
 WEBP, AVIF, JPEG = "image/webp", "image/avif", "image/jpeg"
+WEBM, MP4 = "video/webm", "video/mp4"
+CLIP = (480, 120)
+"""Long side in pixels and KiB of a clip: three seconds at 40 KiB, as much as a picture and no more."""
 
 BUDGETS = ((320, 16), (640, 48), (960, 96), (1280, 160))
 """Long side in pixels -> KiB that a picture of it may take; above, its quality is lowered step by step. A photograph of
@@ -71,6 +75,15 @@ class Ladder:
         live = WEBP if not viewer.formats or WEBP in viewer.formats else JPEG
         formats = (AVIF, live) if AVIF in viewer.formats else (live,)
         return tuple(self._rung(media_type, *size) for media_type in formats)
+
+    def choose_clip(self, viewer: ViewerNeeds | None) -> tuple[Rung, ...]:
+        """The encodings of a clip that suit a viewer, as `choose` gives those of a picture (L5).
+
+        Args:
+            viewer: what it said; None = nothing.
+        """
+        playable = [each for each in (WEBM, MP4) if viewer and each in viewer.formats and not viewer.save_data]
+        return (self._rung(playable[0], *CLIP),) if playable else self.choose(viewer)
 
     def every(self, formats: tuple[str, ...] = (WEBP,)) -> tuple[Rung, ...]:
         """All rungs of some formats, smallest first: what a warm-up makes."""

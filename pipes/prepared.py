@@ -14,14 +14,17 @@ from multimodal.errors import UsageError
 from multimodal.pipes.base import played_already
 from multimodal.pipes.encode import Encoded
 from multimodal.pipes.images import ImageStore, shared_store
-from multimodal.pipes.intake import PictureRefused
+from multimodal.pipes.intake import Moment, PictureRefused, Source
 from multimodal.pipes.ladder import Rung
 from multimodal.values import Asset, EncodedImage, ImageFailure, ViewerNeeds
 
 if TYPE_CHECKING:
     from multimodal.pipes.remote_pictures import RemotePictures
 
-__all__ = ["PictureFile", "PreparedImagePipe"]
+__all__ = ["VIDEO_SUFFIXES", "PictureFile", "PreparedImagePipe"]
+
+VIDEO_SUFFIXES = frozenset({".mp4", ".webm", ".mov", ".m4v", ".mkv"})
+"""Names of videos; what is in them is looked at when they are opened."""
 
 
 class PictureFile(msgspec.Struct, frozen=True):
@@ -34,6 +37,9 @@ class PictureFile(msgspec.Struct, frozen=True):
         alt: alternative text.
         problem: (reason, detail) of an ImageFailure that is known beforehand.
         url: where it can be fetched, by a pipe that has `remote`.
+        at: seconds from the beginning of a video at which the picture is taken; None = the file is a picture, or, by
+            its name, a video that is shown as a short clip.
+        window: seconds around `at` in which the sharpest frame is looked for.
     """
 
     key: str
@@ -42,6 +48,13 @@ class PictureFile(msgspec.Struct, frozen=True):
     alt: str = ""
     problem: tuple[str, str] = ("", "")
     url: str = ""
+    at: float | None = None
+    window: float = 0.25
+
+    @property
+    def clip(self) -> bool:
+        """Whether it is a video that is to be shown as one."""
+        return self.at is None and Path(self.url or self.path or "").suffix.lower() in VIDEO_SUFFIXES
 
 
 class PreparedImagePipe:
@@ -76,7 +89,7 @@ class PreparedImagePipe:
         self._missing = missing or {}
         self._store = store or shared_store()
         self._ahead, self._remote = ahead, remote
-        self._rungs: tuple[Rung, ...] = self._store.ladder.choose(None)
+        self._viewer: ViewerNeeds | None = None
         self._wanted: set[str] = set()
         self._queue: list[str] = []
         self._running: dict[str, asyncio.Future[Encoded | PictureRefused]] = {}
@@ -112,7 +125,7 @@ class PreparedImagePipe:
 
     def fit(self, viewer: ViewerNeeds) -> None:
         """Pictures that are not begun yet come as suits this viewer: `multimodal.pipes.ladder` says how."""
-        self._rungs = self._store.ladder.choose(viewer)
+        self._viewer = viewer
 
     async def describe(self, keys: Sequence[str]) -> list[Asset]:
         """Size, alternative text and preview before the bytes; pictures that cannot be shown are left out.
@@ -122,7 +135,9 @@ class PreparedImagePipe:
         pictures = [self._pictures[key] for key in keys if key in self._pictures]
         places = [(picture, self._path(picture)) for picture in pictures]
         readable = [(picture, path) for picture, path in places if path is not None]
-        looks = await asyncio.gather(*(self._store.look(path, self._rungs) for _, path in readable))
+        looks = await asyncio.gather(
+            *(self._store.look(_source(picture, path), self._suits(picture)) for picture, path in readable)
+        )
         return [
             Asset(
                 picture.key,
@@ -175,9 +190,9 @@ class PreparedImagePipe:
                 unknown = ("unknown_key", f"no picture {key!r} here; there are {len(self._pictures)}")
                 future = _refused(self._missing.get(key, unknown))
             elif (path := self._path(picture)) is not None:
-                future = self._store.prepare(path, self._rungs)
+                future = self._store.prepare(_source(picture, path), self._suits(picture))
             elif self._remote is not None and picture.url:
-                future = self._fetched(picture.url, self._remote)
+                future = self._fetched(picture, self._remote)
             else:
                 future = _refused(picture.problem)
             self._running[key] = future
@@ -189,10 +204,14 @@ class PreparedImagePipe:
             return picture.path
         return self._remote.known(picture.url)
 
-    def _fetched(self, url: str, remote: RemotePictures) -> asyncio.Future[Encoded | PictureRefused]:
+    def _suits(self, picture: PictureFile) -> tuple[Rung, ...]:
+        ladder = self._store.ladder
+        return ladder.choose_clip(self._viewer) if picture.clip else ladder.choose(self._viewer)
+
+    def _fetched(self, picture: PictureFile, remote: RemotePictures) -> asyncio.Future[Encoded | PictureRefused]:
         """Fetch it, then prepare it; cancelling the future withdraws whichever it waits for."""
         done: asyncio.Future[Encoded | PictureRefused] = asyncio.get_running_loop().create_future()
-        stage: asyncio.Future[Any] = remote.fetch(url)
+        stage: asyncio.Future[Any] = remote.fetch(picture.url)
 
         def prepare(fetched: asyncio.Future[Path | PictureRefused]) -> None:
             nonlocal stage
@@ -202,7 +221,7 @@ class PreparedImagePipe:
             if isinstance(place, PictureRefused):
                 done.set_result(place)
             else:
-                stage = self._store.prepare(place, self._rungs)
+                stage = self._store.prepare(_source(picture, place), self._suits(picture))
                 stage.add_done_callback(finish)
 
         def finish(prepared: asyncio.Future[Encoded | PictureRefused]) -> None:
@@ -243,6 +262,12 @@ class PreparedImagePipe:
             sha256=result.sha256,
             color=result.color,
         )
+
+
+def _source(picture: PictureFile, path: Path) -> Source:
+    if picture.clip:
+        return Moment(path, 0.0, 0.0)
+    return path if picture.at is None else Moment(path, picture.at, picture.window)
 
 
 def _refused(problem: tuple[str, str]) -> asyncio.Future[Encoded | PictureRefused]:

@@ -118,6 +118,10 @@ def opened(path: Path, settings: ImageSettings) -> Iterator[VideoReader]:
         PictureRefused: no video in it, or more pixels or seconds than allowed.
     """
     try:
+        size = path.stat().st_size
+        if size > settings.max_bytes:
+            limit = f"{settings.max_bytes:,}"
+            raise PictureRefused("too_many_bytes", f"{path}: {size:,} bytes, above the limit of {limit}; cut it")
         container = av.open(str(path), metadata_errors="ignore")
     except (av.error.FFmpegError, OSError, ValueError) as error:
         raise _unopened(path, error) from error

@@ -503,6 +503,10 @@ def test_the_image_pipe_is_told_what_the_viewer_can_show() -> None:
             assert pipe.told == ViewerNeeds(("image/avif",), 1170, True)
             stream.ack(Hello(viewport=(390, 844), dpr=1e308))
             assert pipe.told == ViewerNeeds((), 16_384, False)
+            for reduced, formats in ((False, ("video/webm", "image/webp")), (True, ("image/webp",))):
+                stream.ack(Hello(formats=("video/webm", "image/webp"), reduced_motion=reduced))
+                assert pipe.told is not None
+                assert pipe.told.formats == formats
         assert not pipe.pulled_before
 
     virtual(scenario())

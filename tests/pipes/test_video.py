@@ -98,6 +98,7 @@ def test_what_is_no_video_or_too_much_of_one(tmp_path: Path) -> None:
     path = write_video(tmp_path / "a.mp4", [gradient(n) for n in range(10)])
     assert refused(path, 5.0) == "not_found"
     assert refused(path, settings=ImageSettings(max_pixels=96 * 64 - 1)) == "too_many_pixels"
+    assert refused(path, settings=ImageSettings(max_bytes=path.stat().st_size - 1)) == "too_many_bytes"
     assert refused(tmp_path / "no.mp4") == "not_found"
     for name, data in (("text.mp4", b"no video"), ("empty.mp4", b""), ("noise.webm", b"\x1aE\xdf\xa3" + b"x" * 500)):
         (tmp_path / name).write_bytes(data)

@@ -1,0 +1,74 @@
+"""The frames of a product video as an image pipe: at given times, or all around a turntable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from multimodal.errors import UsageError
+from multimodal.pipes.images import ImageStore
+from multimodal.pipes.intake import PictureRefused
+from multimodal.pipes.prepared import PictureFile, PreparedImagePipe
+from multimodal.pipes.video import VideoFacts, read_facts
+from multimodal.values import check_seconds
+
+__all__ = ["VideoImagePipe"]
+
+
+class VideoImagePipe(PreparedImagePipe):
+    """Frames of a video, each the sharpest near its time, prepared for the web in worker threads.
+
+    Args:
+        path: the video.
+        frames: key -> seconds from the beginning, in the order in which the pictures come.
+        views: instead of `frames`, so many pictures at equal distances, as of a turntable: view 1 at the beginning,
+            none at the end, where it would show the beginning again. Keys: the file's stem and the number.
+        product: id of the product that they show.
+        alt: their alternative text; None = the key, readably.
+        window: seconds around each time in which the sharpest frame is looked for.
+        store: who prepares them; None = the store that all pipes of the process share.
+        ahead: how many to prepare before they are pulled.
+
+    Raises:
+        UsageError: neither or both of `frames` and `views`, a wrong number, or a file that holds no video.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        frames: Mapping[str, float] | None = None,
+        *,
+        views: int = 0,
+        product: str = "",
+        alt: str | None = None,
+        window: float = 0.25,
+        store: ImageStore | None = None,
+        ahead: int = 4,
+    ) -> None:
+        path = Path(path)
+        if (frames is None) == (views == 0) or views < 0 or (frames is not None and not frames):
+            raise UsageError("VideoImagePipe needs either frames={key: seconds} or views=NUMBER of 1 or more")
+        check_seconds("VideoImagePipe window", window)
+        for key, at in (frames or {}).items():
+            check_seconds(f"VideoImagePipe frames[{key!r}]", at)
+        self.facts = _facts(path, store)
+        if frames is None:
+            if not self.facts.seconds:
+                raise UsageError(f"{path} does not say how long it is; give frames={{key: seconds}} instead of views")
+            frames = {f"{path.stem}-{view + 1}": self.facts.seconds * view / views for view in range(views)}
+        readable = {key: key.replace("-", " ").replace("_", " ") if alt is None else alt for key in frames}
+        super().__init__(
+            [PictureFile(key, path, product, readable[key], at=float(at), window=window) for key, at in frames.items()],
+            store=store,
+            ahead=ahead,
+        )
+
+
+def _facts(path: Path, store: ImageStore | None) -> VideoFacts:
+    from multimodal.pipes.images import shared_store
+
+    try:
+        return read_facts(path, (store or shared_store()).settings)
+    except PictureRefused as refused:
+        raise UsageError(str(refused)) from refused
