@@ -9,11 +9,13 @@ A4. Without grouping, requests leave in the order they came. With it, those that
 A5. No request is passed over by later ones in more than `PATIENCE` takes; from then on it goes before all that came
     after it.
 A6. Each request leaves once, or was withdrawn.
+A7. Any call may come from any thread.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 
@@ -42,7 +44,7 @@ class _Waiting:
 
 
 class Admission:
-    """A1-A6. The engine offers what comes, and asks at each step boundary who joins.
+    """A1-A7. The engine offers what comes, and asks at each step boundary who joins.
 
     Args:
         window_size: milliseconds that the first request waits for others behind running work (A2); 0 = off.
@@ -64,6 +66,7 @@ class Admission:
         max_rows: int = 32,
         target_itl: float = 0.1,
     ) -> None:
+        self._lock = threading.RLock()
         self._waiting: dict[Hashable, _Waiting] = {}
         self._serial = 0
         self._last: _Key | None = None
@@ -97,11 +100,12 @@ class Admission:
             or not 0 <= window_size < math.inf
         ):
             raise UsageError(f"window_size={window_size!r} is no window; give milliseconds, 0 (off) or more")
-        self.rows.configure(max_rows, target_itl)
-        if window_size is not None:
-            self.window_size, self._looked = window_size, -math.inf
-        self.semantic_cluster = self.semantic_cluster if semantic_cluster is None else semantic_cluster
-        self.dynamic_batch = self.dynamic_batch if dynamic_batch is None else dynamic_batch
+        with self._lock:
+            self.rows.configure(max_rows, target_itl)
+            if window_size is not None:
+                self.window_size, self._looked = window_size, -math.inf
+            self.semantic_cluster = self.semantic_cluster if semantic_cluster is None else semantic_cluster
+            self.dynamic_batch = self.dynamic_batch if dynamic_batch is None else dynamic_batch
 
     @property
     def limit(self) -> int:
@@ -126,23 +130,26 @@ class Admission:
         Raises:
             UsageError: a request of that name waits already.
         """
-        if request_id in self._waiting:
-            raise UsageError(f"request {request_id!r} waits already; a name is one request's until it leaves")
         key = ("" if context is None else f"={context}", tuple(prompt_ids))
-        self._serial += 1
-        self._waiting[request_id] = _Waiting(request_id, key, self._serial, now)
+        with self._lock:
+            if request_id in self._waiting:
+                raise UsageError(f"request {request_id!r} waits already; a name is one request's until it leaves")
+            self._serial += 1
+            self._waiting[request_id] = _Waiting(request_id, key, self._serial, now)
 
     def withdraw(self, request_id: Hashable) -> bool:
         """It is no longer wanted; False = it does not wait (any more)."""
-        found = self._waiting.pop(request_id, None) is not None
-        self.withdrawn += found
-        return found
+        with self._lock:
+            found = self._waiting.pop(request_id, None) is not None
+            self.withdrawn += found
+            return found
 
     def next_timer(self) -> float | None:
         """When to take even if no step ended by then; None = only a step's end or a newcomer changes anything."""
-        if not self._waiting:
-            return None
-        end = next(iter(self._waiting.values())).offered + self.window_size / 1000
+        with self._lock:
+            if not self._waiting:
+                return None
+            end = next(iter(self._waiting.values())).offered + self.window_size / 1000
         # A window that was over at the last take only waits for room: there is no instant to wake up at.
         return None if end <= self._looked else end
 
@@ -155,28 +162,30 @@ class Admission:
             free_rows: rows for which the engine has room beside them.
             idle: nothing runs and nothing is being prefilled (A1).
         """
-        if not self._waiting:
-            return []
-        self._looked = now
-        room = min(free_rows, self.limit - running)
-        if room <= 0 or not (idle or len(self._waiting) >= room or self.next_timer() is None):
-            return []
-        chosen = self._choose(room)
-        newest = max(each.serial for each in chosen)
-        for each in chosen:
-            del self._waiting[each.request_id]
-        for each in self._waiting.values():
-            each.passed += each.serial < newest
-            self.most_passed = max(self.most_passed, each.passed)
-        self._last = chosen[-1].key
-        self.takes += 1
-        self.taken += len(chosen)
-        return [each.request_id for each in chosen]
+        with self._lock:
+            if not self._waiting:
+                return []
+            self._looked = now
+            room = min(free_rows, self.limit - running)
+            if room <= 0 or not (idle or len(self._waiting) >= room or self.next_timer() is None):
+                return []
+            chosen = self._choose(room)
+            newest = max(each.serial for each in chosen)
+            for each in chosen:
+                del self._waiting[each.request_id]
+            for each in self._waiting.values():
+                each.passed += each.serial < newest
+                self.most_passed = max(self.most_passed, each.passed)
+            self._last = chosen[-1].key
+            self.takes += 1
+            self.taken += len(chosen)
+            return [each.request_id for each in chosen]
 
     def measured(self, step_seconds: float, rows: int, now: float) -> None:
         """A step of `rows` rows took so long; the time of prefills is not among it."""
-        if self.dynamic_batch:
-            self.rows.measured(step_seconds, rows, now)
+        with self._lock:
+            if self.dynamic_batch:
+                self.rows.measured(step_seconds, rows, now)
 
     def _choose(self, room: int) -> list[_Waiting]:
         if not self.semantic_cluster:

@@ -39,16 +39,19 @@ class Quantiles:
 
     def at(self, *shares: float) -> list[float]:
         """The numbers below which these rising shares of all lie, such as 0.5, 0.95; nan without any number."""
-        if not self.count:
+        # A copy, as another thread may add meanwhile.
+        buckets = sorted(self._buckets.copy().items())
+        count = sum(times for _, times in buckets)
+        if not count:
             return [math.nan] * len(shares)
         found: list[float] = []
-        seen, places = 0, iter(sorted(self._buckets))
-        place = next(places)
+        seen, places = 0, iter(buckets)
+        place, times = next(places)
         for share in shares:
-            rank = min(self.count - 1, math.floor(share * self.count))
-            while seen + self._buckets[place] <= rank:
-                seen += self._buckets[place]
-                place = next(places)
+            rank = min(count - 1, math.floor(share * count))
+            while seen + times <= rank:
+                seen += times
+                place, times = next(places)
             # The middle of the bucket, by ratio: equally far from both of its ends.
             found.append(0.0 if place == 0 else SMALLEST * math.exp((place - 1) * _GROWTH) * (1 + ERROR))
         return found
