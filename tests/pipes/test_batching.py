@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Hashable
 from typing import ClassVar
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -14,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from multimodal.errors import UsageError
 from multimodal.pipes.batching import PATIENCE, SHARED_TOKENS, Admission, _Waiting
-from multimodal.pipes.pool import BytePool
+from multimodal.pipes.batching_sweep import mixed, serve
 
 WINDOW = 0.05
 
@@ -231,55 +229,6 @@ def test_a_name_that_waits_is_taken_and_wrong_settings_change_nothing() -> None:
 # ---- a server whose times are arithmetic
 
 
-class Served(msgspec.Struct):
-    """What came of a trace: seconds to the first token of each request, and how the prompts were read."""
-
-    first: dict[int, float]
-    prefills: int
-    cached_tokens: int
-    seconds: float
-
-
-def serve(
-    admission: Admission, arrivals: list[tuple[float, list[int]]], *, tokens: int = 20, rows: int = 8, kept: int = 4
-) -> Served:
-    """Prefill 2 ms a token and 5 ms a call, a step 40 ms and 4 ms a row; `kept` prefixes of 64 tokens are kept."""
-    pool: BytePool[tuple[int, ...], bool] = BytePool(kept, keep_free=0, policy="lru")
-    queue = list(enumerate(arrivals))
-    prompts = {number: prompt for number, (_, prompt) in queue}
-    done = Served({}, 0, 0, 0.0)
-    running: dict[int, int] = {}
-    now = 0.0
-    while queue or running or admission.waiting:
-        if not running and not admission.waiting:
-            now = max(now, queue[0][1][0])
-        while queue and queue[0][1][0] <= now:
-            number, (came, prompt) = queue.pop(0)
-            admission.offer(number, prompt, came)
-        joined = [int(str(each)) for each in admission.take(now, len(running), rows - len(running), not running)]
-        if joined:
-            done.prefills += 1
-            now += 0.005
-            for number in joined:
-                prefix = tuple(prompts[number][:64])
-                shared = 64 if pool.get(prefix) is not None else 0
-                done.cached_tokens += shared
-                now += 0.002 * (len(prompts[number]) - shared)
-                pool.put(prefix, True, 1)
-        running |= dict.fromkeys(joined, tokens)
-        if running:
-            took = 0.04 + 0.004 * len(running)
-            now += took
-            admission.measured(took, len(running), now)
-        for number in list(running):
-            done.first.setdefault(number, now - arrivals[number][0])
-            running[number] -= 1
-            if not running[number]:
-                del running[number]
-    done.seconds = now
-    return done
-
-
 def test_the_window_costs_an_idle_server_nothing_and_makes_one_prefill_of_a_burst() -> None:
     alone = [(float(number * 10), [number] * 70) for number in range(3)]
     burst = [(0.0, [0] * 70), *((0.2 + 0.02 * number, [number] * 70) for number in range(1, 8))]
@@ -291,12 +240,6 @@ def test_the_window_costs_an_idle_server_nothing_and_makes_one_prefill_of_a_burs
     assert with_window[1].prefills == 2  # the first finds an idle server
     assert without[1].prefills > 2
     assert max(with_window[1].first.values()) <= max(without[1].first.values()) + 0.15
-
-
-def mixed(seed: int, products: int = 12, requests: int = 120) -> list[tuple[float, list[int]]]:
-    """Requests about one of many products, at random, faster than they can be served."""
-    draw = random.Random(seed)
-    return [(number * 0.05, [draw.randrange(products)] * 64 + [number] * 6) for number in range(requests)]
 
 
 def test_grouping_reads_fewer_tokens_and_serves_more_of_a_mixed_trace() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import threading
+from itertools import pairwise
 from typing import ClassVar
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from multimodal.errors import UsageError
 from multimodal.pipes.pool import BytePool, Policy, PoolStats
+from multimodal.pipes.pool_sweep import headroom, hit_rates, zipf
 from multimodal.pipes.reclaim import Entry
 
 Pool = BytePool[str, int]
@@ -378,39 +380,24 @@ def test_threads_share_it() -> None:
 # ---- which policy pays
 
 
-def zipf(seed: int, exponent: float = 0.9, keys: int = 1000, requests: int = 20_000) -> list[tuple[int, int]]:
-    """(key, size) of requests whose popularity follows Zipf's law and moves, sizes log-normal."""
-    draw = random.Random(seed)
-    sizes = [max(1, int(math.exp(draw.gauss(10, 1.2)))) for _ in range(keys)]
-    weights = [1 / (rank + 1) ** exponent for rank in range(keys)]
-    names = list(range(keys))
-    draw.shuffle(names)
-    trace: list[tuple[int, int]] = []
-    for _ in range(5):
-        trace += [(key, sizes[key]) for key in draw.choices(names, weights, k=requests // 5)]
-        for _ in range(keys // 20):
-            one, other = draw.randrange(keys), draw.randrange(keys)
-            names[one], names[other] = names[other], names[one]
-    return trace
-
-
-def rates(trace: list[tuple[int, int]], policy: Policy, share: float) -> tuple[float, float]:
-    """Hit rates by requests and by bytes of a pool of this share of all bytes."""
-    pool: BytePool[int, int] = BytePool(int(share * sum(dict(trace).values())), keep_free=0, policy=policy)
-    for key, size in trace:
-        if pool.get(key, size) is None:
-            pool.put(key, key, size)
-    stats = pool.stats()
-    return stats.hits / len(trace), stats.hit_bytes / (stats.hit_bytes + stats.miss_bytes)
-
-
 @pytest.mark.parametrize("share", [0.05, 0.2])
 @pytest.mark.parametrize("exponent", [0.7, 0.9, 1.1])
 def test_hybrid_hits_most_and_costs_no_bytes(share: float, exponent: float) -> None:
     trace = zipf(7, exponent)
-    lru, size, hybrid = (rates(trace, policy, share) for policy in ("lru", "size", "hybrid"))
-    assert hybrid[0] >= max(lru[0], size[0])
-    assert hybrid[1] >= 0.95 * lru[1]
+    lru, size, hybrid = (hit_rates(trace, policy, share) for policy in ("lru", "size", "hybrid"))
+    assert hybrid.requests >= max(lru.requests, size.requests)
+    assert hybrid.bytes >= 0.95 * lru.bytes
+
+
+def test_headroom_spares_work_the_evicting_and_costs_hits() -> None:
+    runs = [headroom(keep_free) for keep_free in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)]
+    for before, after in pairwise(runs):
+        assert after.stalls <= before.stalls
+        assert after.hits <= before.hits
+        assert after.free >= before.free
+    assert runs[0].stalls > 2 * runs[3].stalls > 0
+    assert runs[5].stalls == 0
+    assert runs[3].hits > 0.95 * runs[0].hits
 
 
 @pytest.mark.parametrize("setting", [{"limit_bytes": 0}, {"keep_free": 1.0}, {"keep_free": -0.1}, {"policy": "fifo"}])
