@@ -11,7 +11,7 @@ from multimodal.pipes.local_kv import RowKV
 from multimodal.pipes.local_quantum import QUANTUM
 from multimodal.pipes.pool import BytePool
 
-__all__ = ["LEAST_TOKENS", "Prefixes"]
+__all__ = ["LEAST_TOKENS", "Prefixes", "shared_tokens"]
 
 LEAST_TOKENS = 16
 """A prefix below this costs about as much to look up, copy and hold as to read."""
@@ -57,8 +57,8 @@ class Prefixes:
             shared = _shared(wanted, np.asarray(beside[: kv.length], np.int64))
             if shared > most:
                 most, best, kept = shared, kv, None
-        most = min(most, len(prompt) - 1) // QUANTUM * QUANTUM
-        if most < LEAST_TOKENS:
+        most = _usable(most, len(prompt))
+        if not most:
             return None
         if kept is not None:
             best = self.pool.get(kept)
@@ -90,6 +90,16 @@ class Prefixes:
 
     def _gone(self, key: tuple[int, ...], value: RowKV) -> None:
         self._ids.pop(key, None)
+
+
+def shared_tokens(prompt: Sequence[int], ids: Sequence[int]) -> int:
+    """How many positions of another row a prompt could take over; 0 = too few to be worth it."""
+    return _usable(_shared(np.asarray(prompt, np.int64), np.asarray(ids, np.int64)), len(prompt))
+
+
+def _usable(shared: int, length: int) -> int:
+    whole = min(shared, length - 1) // QUANTUM * QUANTUM
+    return whole if whole >= LEAST_TOKENS else 0
 
 
 def _shared(a: _Ids, b: _Ids) -> int:

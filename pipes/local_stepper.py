@@ -6,6 +6,7 @@ prompt is read in pieces beside the rows that speak.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from multimodal.pipes.local_forward import Forward, Work
 from multimodal.pipes.local_kv import LEAST, RowKV
 from multimodal.pipes.local_loading import LocalModel
 from multimodal.pipes.local_pace import PrefillPace
-from multimodal.pipes.local_prefixes import Prefixes
+from multimodal.pipes.local_prefixes import Prefixes, shared_tokens
 from multimodal.pipes.local_quantum import QUANTUM
 from multimodal.pipes.local_sampling import BadLogitsError, Sampler, choose_rows
 
@@ -47,8 +48,10 @@ class Row:
         self.sampler = Sampler(request, self.ids)
         self.kv: RowKV | None = None
         self.speaking = False
-        """Its prompt is read: each step makes a token."""
+        """All but its last token is read: each step makes a token."""
         self.reserved = False
+        self.stepped = 0
+        """The last pass it was in."""
 
     @property
     def pending(self) -> list[int]:
@@ -86,6 +89,7 @@ class Stepper:
         self.counts = EngineStats()
         self.rows: list[Row] = []
         self._clock = clock
+        self._passes = 0
         self._waiting: dict[int, Row] = {}
         self._taken: deque[Row] = deque()
         """Who may join as soon as there is memory."""
@@ -122,10 +126,7 @@ class Stepper:
 
     def abandon(self, error: Exception) -> None:
         """E2, E6: every answer ends with this error, and nothing is held any more."""
-        for row in self.everyone():
-            if not row.mailbox.closed:
-                self.counts.failed += 1
-            row.mailbox.fail(error)
+        ended = self.everyone()
         if self.admission is not None:
             for key in self._waiting:
                 self.admission.withdraw(key)
@@ -134,6 +135,11 @@ class Stepper:
         for row in list(self.rows):
             self._leave(row, keep=False)
         self.prefixes.clear()
+        # Told last: whoever hears of it finds nothing held any more.
+        for row in ended:
+            if not row.mailbox.closed:
+                self.counts.failed += 1
+            row.mailbox.fail(error)
 
     # ---- one step
 
@@ -142,22 +148,42 @@ class Stepper:
         self._drop_closed()
         self._admit()
         speaking = [row for row in self.rows if row.speaking and not row.mailbox.full]
-        work = [(row, row.pending) for row in speaking]
-        room = self.pace.room(len(work))
+        work, began = self._prompts(self.pace.room(len(speaking)))
+        # A slow reader's row frees its place in the batch; when too many come back at once they take turns.
+        speaking = sorted(speaking, key=lambda row: row.stepped)[: self.max_rows - len(work)]
+        self._passes += 1
+        for row in speaking:
+            row.stepped = self._passes
+        work = [*((row, row.pending) for row in speaking), *work]
+        if work:
+            self._run(work, len(speaking))
+        return bool(work) or began
+
+    def _prompts(self, room: int) -> tuple[list[tuple[Row, list[int]]], bool]:
+        """What the next pass reads of prompts, the first come first; and whether passes were run meanwhile."""
+        work: list[tuple[Row, list[int]]] = []
         began = False
         for row in [each for each in self.rows if not each.speaking]:
-            if room < QUANTUM and work:
+            if room < QUANTUM or len(work) >= self.max_rows:
                 break
-            if row.kv is None and not self._begin(row):
-                began = True
-                continue
+            if row.kv is None:
+                if self._is_being_read(row):
+                    continue
+                if not self._begin(row):
+                    began = True
+                    continue
             pending = row.pending
             ids = pending if len(pending) <= room else pending[: room // QUANTUM * QUANTUM]
             room -= len(ids)
             work.append((row, ids))
-        if work:
-            self._run(work, len(speaking))
-        return bool(work) or began
+        return work, began
+
+    def _is_being_read(self, row: Row) -> bool:
+        """Another row is reading a prompt that begins like this one's: it will be there to copy."""
+        if not self.forward.packed or self.local.decoder_start:
+            return False
+        beside = ((each.ids, each.kv.length) for each in self.rows if each.kv is not None and not each.speaking)
+        return any(shared_tokens(row.ids, ids) > length for ids, length in beside)
 
     def _drop_closed(self) -> None:
         for row in [each for each in self.rows if each.mailbox.closed]:
@@ -173,32 +199,48 @@ class Stepper:
                 self.admission.withdraw(key)
 
     def _admit(self) -> None:
-        free = self.max_rows - len(self.rows) - len(self._taken)
+        active = sum(not row.mailbox.full for row in self.rows)
+        free = self.max_rows - active - sum(not row.mailbox.full for row in self._taken)
         if free > 0 and self._waiting:
             if self.admission is None:
                 keys = list(self._waiting)[:free]
             else:
-                running = len(self.rows)
-                chosen = self.admission.take(self._clock(), running, free, idle=not running and not self._taken)
+                chosen = self.admission.take(self._clock(), active, free, idle=not active and not self._taken)
                 keys = [key for key in chosen if isinstance(key, int)]
             self._taken.extend(self._waiting.pop(key) for key in keys)
         pool = self.prefixes.pool
-        while self._taken and len(self.rows) < self.max_rows:
-            row = self._taken[0]
+        # A row that was put aside waits for its reader before it waits for memory.
+        while (row := next((each for each in self._taken if not each.mailbox.full), None)) is not None:
             if row.need > pool.limit_bytes:
-                self._taken.popleft()
+                self._taken.remove(row)
                 self._fail(row, PipeError(f"the pool was made too small for a request of {row.need} bytes"))
             elif pool.reserve(row.need):
+                self._taken.remove(row)
                 row.reserved = True
-                self.rows.append(self._taken.popleft())
-                row.mailbox.times.admitted = self._clock()
-            else:
+                self.rows.append(row)
+                if math.isnan(row.mailbox.times.admitted):
+                    row.mailbox.times.admitted = self._clock()
+            elif not self._put_aside():
                 return
+
+    def _put_aside(self) -> bool:
+        """Take the memory of a row whose reader lags, for one that can go on; False = there is none.
+
+        What it held stays in the pool while there is room, and is computed anew otherwise.
+        """
+        lagging = [row for row in self.rows if row.mailbox.full]
+        if not lagging:
+            return False
+        row = min(lagging, key=lambda each: each.stepped)
+        self._leave(row)
+        row.speaking = False
+        self._taken.append(row)
+        return True
 
     def _begin(self, row: Row) -> bool:
         """Give a row what it needs before its first pass; False = (seq2seq) it has had its first token, or failed."""
         prompt, limit = row.request.prompt_ids, row.request.max_new_tokens
-        most = len(row.ids) + limit
+        most = len(row.ids) - row.sampler.count + limit
         try:
             kv, logits = self.forward.start(prompt, self.local.decoder_start, min(most, len(row.ids) + LEAST), most)
         except Exception as error:
@@ -208,15 +250,19 @@ class Stepper:
         if logits is not None:
             self.counts.prefills += 1
             self.counts.prefilled_tokens += len(prompt)
-            self._choose([row], logits, self._clock())
-            return False
+            if kv.length == len(row.ids):
+                self._choose([row], logits, self._clock())
+                return False
+            return True
         if self.forward.packed:
             beside = [(each.ids, each.kv) for each in self.rows if each.kv is not None and each is not row]
-            found = self.prefixes.find(prompt, beside)
+            found = self.prefixes.find(row.ids, beside)
             if found is not None:
                 kv.copy_from(*found)
-                row.mailbox.times.cached_tokens = found[1]
-                self.counts.cached_tokens += found[1]
+                cached = min(found[1], len(prompt))
+                if not row.sampler.count:
+                    row.mailbox.times.cached_tokens = cached
+                self.counts.cached_tokens += cached
         return True
 
     def _run(self, work: list[tuple[Row, list[int]]], speaking: int) -> None:
@@ -279,7 +325,8 @@ class Stepper:
     def _deliver(self, row: Row, step: Step, now: float) -> None:
         if not row.speaking:
             row.speaking = True
-            row.mailbox.times.prefilled = now
+            if row.sampler.count == 1:
+                row.mailbox.times.prefilled = now
         row.ids.append(step.token_id)
         if step.finish:
             # What is held is free, and counted, before its reader can ask.
