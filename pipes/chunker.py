@@ -314,7 +314,9 @@ class Chunker:
         tokens, marks, stats = self._tokens, self._marks, self.stats
         self._ended_on = self._boundaries.tail() if cut > self._last_text else self._ranks[cut - 1]
         if not self._content and self._says(cut):
-            self._content, self._guessed = True, cut > self._last_main + 1
+            self._content = True
+            judged = self._lanes is None or cut <= self._last_main + 1
+            self._guessed = not judged and self._lanes is not None and self._lanes.alone(tokens, self._ends)
         elif self._guessed and not (self._lanes and self._lanes.within) and self._says(cut):
             self._guessed = False
         out = tokens[:cut]

@@ -45,8 +45,10 @@ class Lanes:
 
     def hesitates(self, tokens: Sequence[Token], ends: Sequence[int]) -> bool:
         """All that is not judged yet is a hesitation, unless the word goes on."""
-        if self.threshold <= _SURE or not self._scorer.certain:
-            return False
+        return self.threshold > _SURE and self._scorer.certain and self.alone(tokens, ends)
+
+    def alone(self, tokens: Sequence[Token], ends: Sequence[int]) -> bool:
+        """The tokens that are not judged hold nothing but the word that is not complete."""
         first = next((place for place in range(self._judged, len(tokens)) if tokens[place].text), -1)
         if first < 0:
             return False

@@ -244,8 +244,18 @@ def _check_cuts(run: Run, whole: Sequence[tuple[int, int]], never: Sequence[tupl
             alone = head <= first + _fillers(run, first) and run.fed_before[number] - first >= size
             full = size == 1 or alone or count - head >= size
             patient = at - run.arrived[max(head, first)] >= PATIENCE * wait - SLACK
-            opening = number == 0 or not "".join(run.texts[:number]).strip()
+            opening = number == 0 or _only_fillers(run, text[: ends[first - 1] if first else 0])
             assert full or patient or opening, f"C5: a cut at {cut} inside {begin}-{end}, and no cap was reached"
+
+
+def _only_fillers(run: Run, text: str) -> bool:
+    """Nothing but fillers, judged by what stands behind them or not, and the signs around them."""
+    scorer = FillerScorer()
+    least = 1 - run.settings.get("priority_threshold", 0.3)
+    for filler in [*scorer.feed(text + ","), *scorer.flush()]:
+        if filler.score > least:
+            text = text[: filler.start] + " " * (filler.end - filler.start) + text[filler.end :]
+    return not any(character.isalnum() for character in text)
 
 
 def _fillers(run: Run, first: int) -> int:
