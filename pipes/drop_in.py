@@ -154,19 +154,17 @@ def _settings(asked: Mapping[str, Any], facts: ModelFacts) -> dict[str, Any]:
         if not isinstance(values, Mapping):
             raise UsageError(f"generation_config is {type(given).__name__}; give a GenerationConfig or a dict")
         given = _known_values(values)
-    nearest = {**(given or {}), **asked}
-    config = {**own, **nearest}
-    for name, value in nearest.items():
+    configs = {**own, **(given or {})}
+    for name, value in asked.items():
         if name not in KNOWN:
             refuse(name, value, known=KNOWN)
-    for name, value in own.items():
-        # What only a beam search, a sampler or a cache reads is no request of the model's own config.
-        idle = BEAMS_ONLY if name != "num_beams" else frozenset[str]()
-        if name not in KNOWN and name not in nearest and name not in idle | SAMPLING_ONLY | SPEED_ONLY:
-            refuse(name, value, "the model's own generation config asks for it: ")
-    if config.get("do_sample"):
-        for name in SAMPLING_ONLY & own.keys() - nearest.keys():
-            refuse(name, own[name], "the model's own generation config asks for it: ")
+    config = {**configs, **asked}
+    # A config carries much that only a beam search, a sampler or a cache reads; while none of them runs, it asks for
+    # nothing.
+    idle = (BEAMS_ONLY - {"num_beams"}) | SPEED_ONLY | (frozenset() if config.get("do_sample") else SAMPLING_ONLY)
+    for name, value in configs.items():
+        if name not in KNOWN and name not in asked and name not in idle:
+            refuse(name, value, "" if name in (given or {}) else "the model's own generation config asks for it: ")
     return {name: value for name, value in config.items() if value is not None or name in IDS}
 
 
