@@ -151,7 +151,7 @@ def play(
         raise AssertionError("C4: a timer that is over is set again and again")
 
     for number, token in enumerate(tokens):
-        now += gaps if isinstance(gaps, float) else gaps[number % len(gaps)]
+        now += gaps if isinstance(gaps, float | int) else gaps[number % len(gaps)]
         timers(now)
         if changes and number in changes:
             chunker.configure(**changes[number])
