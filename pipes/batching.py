@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Hashable, Sequence
+from itertools import islice
 
 from multimodal.errors import UsageError
 from multimodal.pipes.rowlimit import RowLimit
@@ -33,6 +34,10 @@ SHARED_TOKENS = 16
 
 _Key = tuple[str, tuple[int, ...]]
 """Context and prompt: sorted by it, those that share most stand side by side."""
+
+
+_AFTER = 1 << 62
+"""No token has so high an id: behind a prefix it stands after all that begin with that prefix."""
 
 
 class _Waiting:
@@ -68,6 +73,8 @@ class Admission:
     ) -> None:
         self._lock = threading.RLock()
         self._waiting: dict[Hashable, _Waiting] = {}
+        # The same by key, kept sorted: sorting hundreds of long prompts at each step would cost milliseconds.
+        self._ordered: list[_Place] = []
         self._serial = 0
         self._last: _Key | None = None
         self._looked = -math.inf
@@ -135,14 +142,17 @@ class Admission:
             if request_id in self._waiting:
                 raise UsageError(f"request {request_id!r} waits already; a name is one request's until it leaves")
             self._serial += 1
-            self._waiting[request_id] = _Waiting(request_id, key, self._serial, now)
+            each = self._waiting[request_id] = _Waiting(request_id, key, self._serial, now)
+            insort(self._ordered, (key, self._serial, each))
 
     def withdraw(self, request_id: Hashable) -> bool:
         """It is no longer wanted; False = it does not wait (any more)."""
         with self._lock:
-            found = self._waiting.pop(request_id, None) is not None
-            self.withdrawn += found
-            return found
+            found = self._waiting.get(request_id)
+            if found is not None:
+                self._leave(found)
+                self.withdrawn += 1
+            return found is not None
 
     def next_timer(self) -> float | None:
         """When to take even if no step ended by then; None = only a step's end or a newcomer changes anything."""
@@ -171,8 +181,6 @@ class Admission:
                 return []
             chosen = self._choose(room)
             newest = max(each.serial for each in chosen)
-            for each in chosen:
-                del self._waiting[each.request_id]
             for each in self._waiting.values():
                 each.passed += each.serial < newest
                 self.most_passed = max(self.most_passed, each.passed)
@@ -188,39 +196,44 @@ class Admission:
                 self.rows.measured(step_seconds, rows, now)
 
     def _choose(self, room: int) -> list[_Waiting]:
-        if not self.semantic_cluster:
-            return list(self._waiting.values())[:room]
-        chosen = [each for each in self._waiting.values() if each.passed >= PATIENCE][:room]
-        rest = {each.serial: each for each in self._waiting.values() if each.passed < PATIENCE}
-        ordered = sorted((each.key, each.serial) for each in rest.values())
+        """Take out those that leave now."""
+        first = self._waiting.values()
+        chosen = list(islice((each for each in first if self._is_due(each)), room))
+        for each in chosen:
+            self._leave(each)
         last = chosen[-1].key if chosen else self._last
-        while rest and len(chosen) < room:
-            serial = None if last is None else _nearest(ordered, last)
-            self.grouped += serial is not None
-            each = rest.pop(next(iter(rest)) if serial is None else serial)
-            del ordered[bisect_left(ordered, (each.key, each.serial))]
+        while self._waiting and len(chosen) < room:
+            near = None if last is None else _nearest(self._ordered, last)
+            self.grouped += near is not None
+            each = next(iter(first)) if near is None else near
+            self._leave(each)
             chosen.append(each)
             last = each.key
         return chosen
 
+    def _is_due(self, each: _Waiting) -> bool:
+        """A4, A5: its turn does not depend on the others."""
+        return not self.semantic_cluster or each.passed >= PATIENCE
 
-def _nearest(ordered: list[tuple[_Key, int]], last: _Key) -> int | None:
-    """The serial of the one that shares most with `last`, of equals the first that came; None = none shares enough."""
+    def _leave(self, each: _Waiting) -> None:
+        del self._waiting[each.request_id]
+        del self._ordered[bisect_left(self._ordered, (each.key, each.serial))]
+
+
+_Place = tuple[_Key, int, _Waiting]
+
+
+def _nearest(ordered: list[_Place], last: _Key) -> _Waiting | None:
+    """The one that shares most with `last`, of equals the first that came; None = none shares enough."""
     place = bisect_left(ordered, (last, 0))
     beside = [_shared(ordered[i][0], last) for i in (place - 1, place) if 0 <= i < len(ordered)]
     most = max(beside, default=-1)
     if most < (0 if last[0] else SHARED_TOKENS):
         return None
-    low = high = place
-    while low > 0 and _shares(ordered[low - 1][0], last, most):
-        low -= 1
-    while high < len(ordered) and _shares(ordered[high][0], last, most):
-        high += 1
-    return min(serial for _, serial in ordered[low:high])
-
-
-def _shares(one: _Key, other: _Key, tokens: int) -> bool:
-    return one[0] == other[0] and one[1][:tokens] == other[1][:tokens]
+    context, prefix = last[0], last[1][:most]
+    low = bisect_left(ordered, ((context, prefix), 0))
+    high = bisect_left(ordered, ((context, (*prefix, _AFTER)), 0))
+    return min(ordered[low:high], key=lambda place: place[1])[2]
 
 
 def _shared(one: _Key, other: _Key) -> int:

@@ -132,16 +132,35 @@ class IgnoresRoom(Admission):
 
 class Starves(Admission):
     def _choose(self, room: int) -> list[_Waiting]:
-        chosen = super()._choose(room)
-        late = sorted(self._waiting.values(), key=lambda each: -each.serial)
-        return late[: len(chosen)] if self.semantic_cluster else chosen
+        if not self.semantic_cluster:
+            return super()._choose(room)
+        late = sorted(self._waiting.values(), key=lambda each: -each.serial)[:room]
+        for each in late:
+            self._leave(each)
+        return late
 
 
-@pytest.mark.parametrize("fault", [AlwaysSleeps, NeverWakes, Spins, IgnoresRoom, Starves])
+@pytest.mark.parametrize("fault", [AlwaysSleeps, NeverWakes, Spins, IgnoresRoom])
 def test_planted_faults_are_found(fault: type[Admission]) -> None:
     machine = type("Planted", (Queue,), {"make": fault})
     with pytest.raises(AssertionError):
         run_state_machine_as_test(machine, settings=PLANTED)
+
+
+@pytest.mark.parametrize("make", [Admission, Starves])
+def test_a_queue_that_never_empties_finds_whoever_starves(make: type[Admission]) -> None:
+    def life() -> None:
+        machine = type("Planted", (Queue,), {"make": make})()
+        machine.crowd([0, 1, 2])
+        for number in range(3 * PATIENCE):
+            machine.offer(number % 3, None)
+            machine.take_one()
+
+    if make is Admission:
+        life()
+    else:
+        with pytest.raises(AssertionError, match="A5"):
+            life()
 
 
 # ---- order
