@@ -37,11 +37,9 @@ const ACK_BYTES = 16384, ACK_MS = 50; // inside the server's window of 64 KiB, s
 
 const now = () => performance.now();
 
-/** What this browser can decode. WebP, JPEG and PNG are everywhere; for AVIF it has to be asked. */
-const formats = (async () => {
-  const avif = await self.ImageDecoder?.isTypeSupported('image/avif').catch(() => false);
-  return [...(avif ? ['image/avif'] : []), 'image/webp', 'image/jpeg', 'image/png'];
-})();
+/** What this browser can decode: every one that knows light-dark() knows the pictures; for clips it is asked. */
+const formats = ['image/avif', 'image/webp', 'image/jpeg', 'image/png', ...['video/webm', 'video/mp4']
+  .filter((type) => document.createElement('video').canPlayType(type))];
 
 /** Pictures of earlier tours, by content: what is here is not sent again. Not on plain http, nor where it is forbidden. */
 const store = (async () => caches.open('product-tour'))().catch(() => null);
@@ -80,9 +78,15 @@ const h = (tag, attributes, ...children) => {
 /**
  * Decodes `src` into an image that can be painted in the very frame it is shown in. `decoding = sync` forbids the
  * browser to paint the frame without it. A hidden page has no frames for `decode()` to settle in: loaded has to do there.
+ * A clip, silent and over and over, stands for an image once its first frame is there.
  * @param {string} src
  */
-const decoded = async (src) => {
+const decoded = async (src, type = '') => {
+  if (type.startsWith('video/')) {
+    const video = Object.assign(h('video', { role: 'img' }), { muted: true, loop: true, autoplay: true, playsInline: true, src });
+    await new Promise((resolve, reject) => Object.assign(video, { onloadeddata: resolve, onerror: reject }));
+    return video;
+  }
   const image = new Image(), done = new AbortController();
   image.decoding = 'sync';
   image.src = src;
@@ -167,7 +171,7 @@ class Road {
     const saving = !!navigator.connection?.saveData;
     this.have = new Set((await held().catch(() => [])).map((sha256) => sha256.slice(0, 16)));
     const hello = {
-      type: 'hello', v: VERSION, cursor: this.seq, formats: await formats, viewport: [innerWidth, innerHeight],
+      type: 'hello', v: VERSION, cursor: this.seq, formats, viewport: [innerWidth, innerHeight],
       dpr: devicePixelRatio, save_data: saving, reduced_motion: matchMedia('(prefers-reduced-motion: reduce)').matches,
       have: [...this.have],
     };
@@ -281,7 +285,7 @@ class Road {
 /** What is known of one picture; `slot` is its place on the stage, `want` that the slot waits for the picture, `lost` that only words stand there. */
 class Picture {
   alt = ''; product = ''; width_px = 0; height_px = 0; placeholder = ''; variants = [];
-  /** @type {HTMLImageElement | null} */ image = null;
+  /** @type {HTMLImageElement | HTMLVideoElement | null} */ image = null;
   /** @type {HTMLImageElement | null} */ preview = null;
   /** @type {{total: number, data: Uint8Array, ranges: number[][]} | null} */ parts = null;
   settled = false; want = false; lost = false; slot = h('div', { class: 'slot', part: 'slot' });
@@ -316,7 +320,7 @@ class Picture {
   /** Fills the slot with the best there is: the picture, its preview, or an empty image that reads its alt text. */
   fill(preview) {
     const image = (!preview && this.image) || this.preview || new Image();
-    const shown = { part: 'picture', alt: this.alt, 'data-key': this.key };
+    const shown = { part: 'picture', alt: this.alt, 'aria-label': this.alt, 'data-key': this.key };
     for (const name in shown) image.setAttribute(name, shown[name]);
     image.toggleAttribute('data-preview', image !== this.image);
     if (image === this.image && this.copy) this.thumb?.replaceChildren(this.copy);
@@ -325,13 +329,14 @@ class Picture {
     this.slot.replaceChildren(this.lost ? h('p', { part: 'missing' }, this.alt) : image); // no browser's broken-picture sign
   }
 
-  /** @param {HTMLImageElement} image */
+  /** @param {HTMLImageElement | HTMLVideoElement} image */
   settle(image) {
     this.image = image;
+    const { naturalWidth: width = image.videoWidth, naturalHeight: height = image.videoHeight } = image;
     // A small copy for the strip, made ahead: no picture is scaled a second time in the frame of a reveal.
     const canvas = this.copy = document.createElement('canvas');
     canvas.height = 112;
-    canvas.width = Math.round(112 * image.naturalWidth / image.naturalHeight) || 112;
+    canvas.width = Math.round(112 * width / height) || 112;
     canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height);
   }
 }
@@ -355,7 +360,7 @@ border-radius:var(--tour-radius,14px);background:var(--tour-stage,light-dark(#ef
 .tour:not([data-state=idle]) .poster{opacity:.5}
 .poster::slotted(*){position:absolute;inset:0;width:100%;height:100%;object-fit:cover;margin:0}
 .slot{overflow:hidden;aspect-ratio:var(--r);width:min((100cqw - 2px*(var(--n) - 1))/var(--n),100cqh*var(--r))}
-.slot img{display:block;width:100%;height:100%;object-fit:cover;color:var(--_muted)}
+.slot :is(img,video),.thumb canvas{display:block;width:100%;height:100%;object-fit:cover;color:var(--_muted)}
 .slot img:not([src]){padding:12%}
 .slot img[data-preview][src]{filter:blur(1em);transform:scale(1.2)}
 .slot p{display:grid;place-content:center;height:100%;margin:0;padding:12%;text-align:center;color:var(--_muted)}
@@ -395,7 +400,6 @@ clip-path:polygon(0 0,100% 50%,0 100%)}
 .thumb{flex:0 0 56px;height:56px;min-height:0;padding:0;overflow:hidden;border-radius:8px;
 background:var(--tour-stage,light-dark(#efeae1,#23211e)) center/cover}
 .thumb[aria-current]{border:2px solid var(--_accent)}
-.thumb canvas{display:block;width:100%;height:100%;object-fit:cover}
 .live{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);user-select:none}
 @container (min-width:720px){
 .tour{grid-template-columns:minmax(0,min(54cqw,var(--tour-stage-max,66svh)*var(--tour-ratio,1))) minmax(0,1fr);
@@ -422,11 +426,11 @@ export class ProductTour extends HTMLElement {
   #paragraph = null; #group = null; #space = ''; #tail = ''; #unsaid = ''; #failure = null;
 
   #pictureBox = h('div', { class: 'pictures' });
-  #start = h('button', { class: 'start', part: 'button start', type: 'button' });
+  #start = h('button', { class: 'start', part: 'button start' });
   #caption = h('div', { class: 'caption', part: 'caption' });
   #text = h('div', { class: 'text', part: 'text', tabindex: '0', role: 'region' });
-  #play = h('button', { class: 'play', part: 'button play', type: 'button' });
-  #restart = h('button', { class: 'restart', part: 'button restart', type: 'button' });
+  #play = h('button', { class: 'play', part: 'button play' });
+  #restart = h('button', { class: 'restart', part: 'button restart' });
   #message = h('span', { class: 'message', part: 'message', role: 'status' });
   #strip = h('div', { class: 'strip', part: 'strip', role: 'group' });
   #live = h('div', { class: 'live', 'aria-live': 'polite' });
@@ -653,7 +657,7 @@ export class ProductTour extends HTMLElement {
         return road.send({ type: 'need', key });
       }
       if (data) src = URL.createObjectURL(new Blob([data], { type: variant.media_type }));
-      if (!reason) picture.settle(await decoded(src));
+      if (!reason) picture.settle(await decoded(src, variant.media_type));
     } catch {
       reason = 'undecodable';
     }
@@ -744,7 +748,7 @@ export class ProductTour extends HTMLElement {
     const showPreview = !!preview || !picture.image;
     picture.want = !preview && !picture.image; // not ours to wait for: another viewer was ready, or its bytes are late
     if (!picture.thumb) {
-      picture.thumb = h('button', { class: 'thumb', part: 'thumb', type: 'button' });
+      picture.thumb = h('button', { class: 'thumb', part: 'thumb' });
       picture.thumb.ariaLabel = this.#title(picture);
       if (picture.placeholder) picture.thumb.style.backgroundImage = `url("${picture.placeholder}")`;
       picture.thumb.onclick = () => this.#present([picture]);

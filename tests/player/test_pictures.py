@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+from pathlib import Path
+
 import pytest
 
+from multimodal.pipes.intake import ImageSettings
+from multimodal.pipes.video import WEBM, make_clip
+from tests.pipes.videos import gradient, write_video
 from tests.player.conftest import Opened
 
 _SHOWN = "Array.from(root.querySelectorAll('img[part=picture]'), (i) => i.dataset.key)"
@@ -321,3 +327,54 @@ def test_only_the_newest_pictures_are_kept(playing: Opened) -> None:
         }"""
     )
     assert kept == [256, True]
+
+
+def test_a_clip_reveals_like_a_picture_and_plays_without_sound(playing: Opened, tmp_path: Path) -> None:
+    video = write_video(tmp_path / "a.mp4", [gradient(n, 20) for n in range(20)])
+    clip = make_clip(video, ImageSettings(), WEBM, 96)
+    page = playing()
+    result = page.evaluate(
+        """async ([base64, width_px, height_px]) => {
+          const data = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+          const picture = await peer.wrap('turn', data, {width_px, height_px, alt: 'all around the kettle'});
+          picture.asset.variants[0].media_type = 'video/webm';
+          peer.bundle(peer.event('asset', picture.asset));
+          peer.send(peer.parts(picture));
+          await until(() => peer.of('ready').length);
+          peer.bundle(peer.text('look '), peer.mark(), peer.reveal('turn'));
+          await until(() => root.querySelector('video[data-key=turn]'));
+          const video = root.querySelector('video');
+          const first = video.currentTime;
+          await until(() => video.currentTime !== first);
+          const box = video.getBoundingClientRect(), thumb = root.querySelector('[part=thumb] canvas');
+          const {muted, loop, paused, playsInline} = video;
+          return {
+            hello: peer.of('hello')[0].formats, ready: peer.of('ready'), muted, loop, paused, playsInline,
+            label: video.getAttribute('aria-label'), role: video.getAttribute('role'), part: video.getAttribute('part'),
+            ratio: box.width / box.height, thumb: thumb.getContext('2d').getImageData(20, 20, 1, 1).data[1],
+            logged: tour.log.findLast((line) => line.reveals?.length).reveals[0],
+          };
+        }""",
+        [base64.b64encode(clip.data).decode(), clip.width_px, clip.height_px],
+    )
+    assert "video/webm" in result["hello"]
+    assert result["ready"] == [{"type": "ready", "key": "turn", "ok": True, "reason": ""}]
+    assert (result["muted"], result["loop"], result["paused"], result["playsInline"]) == (True, True, False, True)
+    assert (result["label"], result["role"], result["part"]) == ("all around the kettle", "img", "picture")
+    assert abs(result["ratio"] - 1.5) < 0.02
+    assert result["thumb"] > 120, "the strip shows its first frame"
+    assert result["logged"] == {"key": "turn", "preview": False, "decoded": True}
+
+
+def test_a_clip_that_cannot_be_played_is_said(playing: Opened) -> None:
+    ready = playing().evaluate(
+        """async () => {
+          const picture = await peer.wrap('turn', new Uint8Array(500).fill(7), {width_px: 4, height_px: 3});
+          picture.asset.variants[0].media_type = 'video/webm';
+          peer.bundle(peer.event('asset', picture.asset));
+          peer.send(peer.parts(picture));
+          await until(() => peer.of('ready').length);
+          return peer.of('ready')[0];
+        }"""
+    )
+    assert ready == {"type": "ready", "key": "turn", "ok": False, "reason": "undecodable"}
