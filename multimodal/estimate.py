@@ -128,7 +128,7 @@ def estimate(
     cached = 2 * shape.layers * shape.kv_heads * shape.head_dim * size * shape.caches
     lines = (weights, _cache(shape, cached, size, context, sessions), _work(shape, size, context), _program(shape))
     total = sum(line.size for line in lines)
-    peak = total - weights.size + _loading(shape, size, weights.size)
+    peak = total - weights.size + _loading(shape, size, weights)
     read = _read(shape, quant_mode, size)
     token = read + cached * context
     together = read + cached * context * sessions
@@ -205,15 +205,24 @@ def text_of(found: Estimate) -> str:
 
 
 def _weights(shape: ModelShape, quant_mode: str | None, size: int) -> Line:
-    if quant_mode is None:
-        return Line("weights", shape.parameters * size, f"{_short(shape.parameters)} x {_count(size, 'byte')}")
     if not shape.linear:
-        return Line("weights", shape.parameters, f"{_short(shape.parameters)} x 1 byte")
-    # A head that shares the embedding's weights gets a copy of its own in int8; the table stays as it is.
-    small, rest = shape.linear + shape.head, shape.parameters - shape.linear
-    rows = shape.rows + (shape.vocabulary if shape.head else 0)
-    how = f"{_short(small)} x 1 byte + {_short(rows)} rows x {SCALE} + {_short(rest)} (tables, norms) x {size} bytes"
-    return Line("weights", small + rows * SCALE + rest * size, how)
+        size = 1 if quant_mode else size
+        return Line("weights", shape.parameters * size, f"{_short(shape.parameters)} x {_count(size, 'byte')}")
+    # The engines lay the linear layers' weights out anew. A head that shares the embedding's weights becomes a copy of
+    # its own; a file of the same dtype stays mapped for the tables' sake, which the system may take back page by page.
+    moved, rest = shape.linear + shape.head, shape.parameters - shape.linear
+    if quant_mode is None:
+        laid, how = moved * size, f"{_short(moved)} in layers x {_count(size, 'byte')}"
+    else:
+        rows = shape.rows + (shape.vocabulary if shape.head else 0)
+        laid, how = moved + rows * SCALE, f"{_short(moved)} in layers x 1 byte + {_short(rows)} rows x {SCALE}"
+    if _mapped(shape, size):
+        return Line("weights", laid + shape.stored, f"{how} + the file, mapped")
+    return Line("weights", laid + rest * size, f"{how} + {_short(rest)} in tables and norms x {_count(size, 'byte')}")
+
+
+def _mapped(shape: ModelShape, size: int) -> bool:
+    return shape.stored > 0 and BYTES.get(shape.dtype) == size
 
 
 def _cache(shape: ModelShape, cached: int, size: int, context: int, sessions: int) -> Line:
@@ -238,10 +247,13 @@ def _program(shape: ModelShape) -> Line:
     return Line("program", PROGRAM + TOKENIZER_ENTRY * shape.vocabulary, how)
 
 
-def _loading(shape: ModelShape, size: int, weights: int) -> int:
-    """Bytes of weights at the worst moment of loading: all as they compute, and the file if that is another dtype."""
-    file = shape.stored if BYTES.get(shape.dtype, size) != size else 0
-    return max(weights, shape.parameters * size + file)
+def _loading(shape: ModelShape, size: int, weights: Line) -> int:
+    """Bytes of weights at the worst moment of loading: as they compute, beside the file or beside their new layout."""
+    whole = shape.parameters * size
+    if not shape.linear:
+        return max(weights.size, whole)
+    laid = weights.size - (shape.stored if _mapped(shape, size) else (shape.parameters - shape.linear) * size)
+    return max(weights.size, whole + max(laid, 0 if _mapped(shape, size) else shape.stored))
 
 
 def _read(shape: ModelShape, quant_mode: str | None, size: int) -> int:

@@ -114,7 +114,8 @@ def shape_of(model: Any) -> ModelShape:
     config = model.config.to_dict()
     tensors = [Tensor(name, tuple(w.shape), w.numel() * w.element_size()) for name, w in model.named_parameters()]
     found = _shape(type(model).__name__, config, tensors)
-    return msgspec.structs.replace(found, dtype=str(model.dtype).removeprefix("torch."))
+    # Nothing of it is in a file any more.
+    return msgspec.structs.replace(found, stored=0, dtype=str(model.dtype).removeprefix("torch."))
 
 
 def _shape(name: str, config: Mapping[str, Any], tensors: Iterable[Tensor]) -> ModelShape:
@@ -143,15 +144,14 @@ def _weights(tensors: list[Tensor], config: Mapping[str, Any]) -> dict[str, Any]
     heads = [t for t in tensors if t.name.startswith("lm_head.") or t.name == "output.weight"]
     experts = [t for t in tensors if ".experts." in t.name or "_exps." in t.name]
     apart = {t.name for t in (*tables, *experts)}
-    # The linear layers of GPT-2 are a class of their own, which torch does not quantise.
-    plain = [] if config.get("model_type") == "gpt2" else tensors
-    linear = [t for t in plain if len(t.shape) == 2 and t.name not in apart and t.name.endswith("weight")]
+    linear = [t for t in tensors if len(t.shape) == 2 and t.name not in apart and t.name.endswith("weight")]
     words = max(tables, key=lambda t: t.shape[0], default=None)
     among, of = _first(config, "num_experts_per_tok"), _first(config, "num_local_experts", "num_experts", "n_experts")
     return {
         "parameters": sum(math.prod(t.shape) for t in tensors),
         "linear": sum(math.prod(t.shape) for t in linear),
-        "rows": sum(t.shape[0] for t in linear),
+        # GPT-2 stores its layers' weights with their rows last.
+        "rows": sum(t.shape[-1 if config.get("model_type") == "gpt2" else 0] for t in linear),
         "looked_up": sum(math.prod(t.shape) for t in tables),
         "head": math.prod(words.shape) if words is not None and not heads else 0,
         "vocabulary": words.shape[0] if words is not None else 0,

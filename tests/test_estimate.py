@@ -50,9 +50,13 @@ def test_the_kv_cache_is_two_times_layers_heads_dim_bytes_tokens_sessions() -> N
 
 
 def test_weights_take_the_bytes_of_their_dtype() -> None:
-    assert sizes(LLAMA, dtype="float32")["weights"] == 4_000_000
-    assert sizes(LLAMA, dtype="bfloat16")["weights"] == 2_000_000
-    assert sizes(LLAMA)["weights"] == 4_000_000, "float32 on a CPU, whatever is stored"
+    assert sizes(LLAMA, dtype="float32")["weights"] == 4_400_000, (
+        "a head that shares the table's weights is laid out anew"
+    )
+    assert sizes(LLAMA)["weights"] == 4_400_000, "float32 on a CPU, whatever is stored"
+    assert sizes(LLAMA, dtype="bfloat16")["weights"] == 900_000 * 2 + 2_000_000, (
+        "the file has that dtype and stays mapped"
+    )
 
 
 def test_int8_keeps_tables_in_float32_and_a_scale_for_each_row() -> None:
@@ -101,6 +105,8 @@ def test_what_does_not_fit_is_refused_before_it_is_loaded_with_the_sum() -> None
 def test_loading_may_need_more_than_running_and_is_judged_too() -> None:
     found = estimate(LLAMA, quant_mode="int8", memory=ROOMY)
     assert found.peak - found.total == 4_000_000 + 2_000_000 - sizes(LLAMA, quant_mode="int8")["weights"]
+    plain = estimate(LLAMA, memory=ROOMY)
+    assert plain.peak - plain.total == 4_000_000 + 900_000 * 4 - sizes(LLAMA)["weights"], "both layouts, for a moment"
     between = estimate(LLAMA, quant_mode="int8", memory=(found.peak + found.total) // 2)
     assert not between.fits
     assert "while loading" in text_of(between)
@@ -143,6 +149,7 @@ def test_a_folder_says_what_its_model_has(tmp_path: Path, tied: bool) -> None:
     assert found.head == (200 * 48 if tied else 0)
     assert (found.layers, found.kv_heads, found.head_dim, found.context) == (3, 2, 12, 512)
     assert (found.vocabulary, found.dtype, found.stored) == (200, "float32", 4 * found.parameters)
+    assert held.stored == 0
     assert {name: getattr(held, name) for name in ("linear", "rows", "looked_up", "head", "layers", "dtype")} == {
         name: getattr(found, name) for name in ("linear", "rows", "looked_up", "head", "layers", "dtype")
     }
@@ -306,29 +313,39 @@ def test_the_machine_is_asked() -> None:
         memory_bandwidth(rounds=0)
 
 
-PREDICTED = """
-import sys, torch
-from multimodal.estimate import estimate, STEP
-from multimodal.weights import shape_of
-from transformers import LlamaConfig, LlamaForCausalLM, AutoTokenizer
+SPEAKS = """
+import asyncio, sys, torch
+from multimodal.doctor_answer import ask
+from multimodal.estimate import estimate
+from multimodal.pipes.local_engines import make_engine
+from multimodal.pipes.local_loading import LocalModel
+from multimodal.weights import read_shape
+from tests.test_doctor import Bytes
 torch.set_num_threads(1)
-config = LlamaConfig(hidden_size=int(sys.argv[1]), intermediate_size=4 * int(sys.argv[1]), num_hidden_layers=6,
-    num_attention_heads=8, num_key_value_heads=4, vocab_size=8000, max_position_embeddings=512)
-model = LlamaForCausalLM(config).eval()
-with torch.inference_mode():
-    model.generate(torch.arange(1, 200)[None], max_new_tokens=20, do_sample=False, pad_token_id=0)
+folder, mode = sys.argv[1], sys.argv[2] or None
+engine = make_engine(LocalModel.load(folder, quant_mode=mode), "steps")
+asyncio.run(ask(engine, Bytes(), [1 + place % 250 for place in range(200)]))
 fields = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
-print(int(fields["VmRSS"].split()[0]) * 1024, estimate(shape_of(model), context=220, memory=10**12).total)
+print(int(fields["VmRSS"].split()[0]) * 1024)
+print(estimate(read_shape(folder), quant_mode=mode, context=210, memory=10**12).total)
+engine.close()
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="resident memory is read from /proc")
-@pytest.mark.parametrize("width", [512, 768])
-def test_the_sum_is_what_a_process_really_takes(width: int) -> None:
-    """Within 20 % here, where the machine is shared; the figures of an undisturbed run are within 10 %."""
-    quiet = {**os.environ, "OMP_NUM_THREADS": "1"}
-    words = [sys.executable, "-W", "ignore", "-c", PREDICTED, str(width)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env=quiet)
+@pytest.mark.parametrize(("width", "mode"), [(512, ""), (768, "int8")])
+def test_the_sum_is_what_a_process_really_takes(tmp_path: Path, width: int, mode: str) -> None:
+    """Wide limits here: the allocator keeps what it got while loading. README names the figures of a run apart."""
+    import torch
+
+    model = random_llama(
+        hidden_size=width, intermediate_size=4 * width, num_hidden_layers=6, vocab_size=256, num_attention_heads=8
+    )
+    model.to(torch.bfloat16).save_pretrained(tmp_path)
+    words = [sys.executable, "-W", "ignore", "-c", SPEAKS, str(tmp_path), mode]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
     real, predicted = map(int, done.stdout.split())
-    assert predicted == pytest.approx(real, rel=0.2)
+    assert predicted == pytest.approx(real, rel=0.25)
