@@ -160,7 +160,8 @@ class ImageFailure(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class ProductImage(msgspec.Struct, frozen=True):
+# gc=False: no product can hold itself, and a catalogue of them would slow down every collection of the process.
+class ProductImage(msgspec.Struct, frozen=True, gc=False):
     """One picture of a product.
 
     Args:
@@ -178,7 +179,7 @@ class ProductImage(msgspec.Struct, frozen=True):
     height_px: int = 0
 
 
-class ProductVariant(msgspec.Struct, frozen=True):
+class ProductVariant(msgspec.Struct, frozen=True, gc=False):
     """One size, colour or other choice of a product.
 
     Args:
@@ -198,7 +199,7 @@ class ProductVariant(msgspec.Struct, frozen=True):
     images: tuple[str, ...] = ()
 
 
-class Product(msgspec.Struct, frozen=True):
+class Product(msgspec.Struct, frozen=True, gc=False):
     """A product of a catalogue.
 
     Args:

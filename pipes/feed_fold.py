@@ -18,7 +18,7 @@ from multimodal.values import Product, ProductImage, ProductVariant
 __all__ = ["Fold", "RowProblem"]
 
 
-class RowProblem(msgspec.Struct, frozen=True):
+class RowProblem(msgspec.Struct, frozen=True, gc=False):
     """What is wrong with a row.
 
     Args:

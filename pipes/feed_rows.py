@@ -1,4 +1,7 @@
-"""What every reader of a catalogue's format gives: rows, in which all values are text. Pure data."""
+"""What every reader of a catalogue's format gives: rows, in which all values are text. Pure data.
+
+`gc=False`: no row can hold itself, and tens of thousands of them would be walked through again and again.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ class Shop(msgspec.Struct, frozen=True):
     currency: str = ""
 
 
-class FeedPicture(msgspec.Struct, frozen=True):
+class FeedPicture(msgspec.Struct, frozen=True, gc=False):
     """A picture as the feed names it; 0 pixels = not said."""
 
     source: str
@@ -26,7 +29,7 @@ class FeedPicture(msgspec.Struct, frozen=True):
     height_px: int = 0
 
 
-class Offer(msgspec.Struct, frozen=True):
+class Offer(msgspec.Struct, frozen=True, gc=False):
     """What something costs, as written; the sale price holds between its two moments, where they are given."""
 
     price: str = ""
@@ -39,7 +42,7 @@ class Offer(msgspec.Struct, frozen=True):
 NO_OFFER = Offer()
 
 
-class FeedVariant(msgspec.Struct, frozen=True):
+class FeedVariant(msgspec.Struct, frozen=True, gc=False):
     """One choice of a product; `pictures` are the keys or the sources of those that show it."""
 
     id: str = ""
@@ -50,7 +53,7 @@ class FeedVariant(msgspec.Struct, frozen=True):
     pictures: tuple[str, ...] = ()
 
 
-class FeedRow(msgspec.Struct, frozen=True):
+class FeedRow(msgspec.Struct, frozen=True, gc=False):
     """One row of a feed.
 
     Args:

@@ -93,7 +93,8 @@ def _seen(words: str) -> str:
 def text(value: Any) -> str:
     """A value of a JSON file as text: a number too, and what JSON-LD wraps as ``{"@value": ...}``."""
     if isinstance(value, str):
-        return clean(value.strip())
+        value = value.strip()
+        return value if value.isprintable() else clean(value)
     if isinstance(value, list):
         return next(filter(None, map(text, value)), "")
     if isinstance(value, dict):

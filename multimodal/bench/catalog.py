@@ -41,7 +41,10 @@ _WORDS = re.findall(
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The fastest of three loads of each format, as others share the machine; memory is the largest of them."""
+    """The fastest of three loads of each format and the largest memory of them.
+
+    CPU time is judged: a load is one thread that waits for nothing, and the clock counts the machine's other work too.
+    """
     count, rounds = (2_000, 1) if options.quick else (PRODUCTS, ROUNDS)
     products = shop_products(count)
     figures, ours = [], {}
@@ -52,13 +55,15 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             loads = [_measured(path) for _ in range(rounds)]
             if any((load["products"], load["format"], load["rejected"]) != (count, recognised, 0) for load in loads):
                 raise PipeError(f"bench catalog: {kind} came back as {loads[0]}, not as {count} products")
-            rate = count / min(load["seconds"] for load in loads)
+            rate = count / min(load["cpu_seconds"] for load in loads)
+            clock = count / min(load["seconds"] for load in loads)
             peak = max(load["peak_mib"] for load in loads)
-            limit = MIN_PER_SECOND if kind in JUDGED else None
-            figures.append(figure(f"{kind}: products a second", rate, "1/s", limit, "higher"))
+            limit = MIN_PER_SECOND if kind in JUDGED and not options.quick else None
+            figures.append(figure(f"{kind}: products a CPU second", rate, "1/s", limit, "higher"))
+            figures.append(figure(f"{kind}: products a second by the clock", clock, "1/s", None, "higher"))
             figures.append(figure(f"{kind}: peak RSS", peak, "MiB", MAX_MIB, "lower"))
             ours[kind] = {"file_mib": round(path.stat().st_size / 2**20, 1), "loads": loads}
-            print(f"{kind}: {rate:,.0f} products/s, {peak:.0f} MiB", file=sys.stderr)
+            print(f"{kind}: {rate:,.0f} products/CPU-s, {clock:,.0f} by the clock, {peak:.0f} MiB", file=sys.stderr)
             path.unlink()
     return report("catalog", figures, ours={"products": count, **ours}, packages=("msgspec", "pyyaml"))
 
