@@ -2,6 +2,8 @@
 
 C1. The first token with content leaves at once, whatever the size, and takes with it what came before it. What opens
     with a hesitation ("um", "嗯") has no content yet: it goes with the first word that has, or when its time is up.
+    Another word that opens ("Well") leaves at once; if it turns out a filler, what follows it leaves at once, too. So
+    the first content never comes later than it would without the lane.
 C2. Every token leaves once, as it came, in its order; tokens are never split, joined or dropped. Only the lane is set.
 C3. A chunk ends where meaning does (`boundaries`): behind a paragraph or list item once it is a quarter full, behind a
     sentence once it is half full, behind a clause once it is three quarters full. At a cap it ends at the last such

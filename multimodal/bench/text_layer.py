@@ -14,6 +14,7 @@ import argparse
 import importlib
 import statistics
 import time
+from itertools import pairwise
 from typing import Any
 
 from multimodal.bench.report import figure, report
@@ -92,7 +93,7 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def _rises(values: list[float]) -> int:
-    return sum(after > before for before, after in zip(values, values[1:], strict=False))
+    return sum(after > before for before, after in pairwise(values))
 
 
 def _tokenizer() -> Any:
@@ -157,7 +158,7 @@ def _swept(tokenizer: Any, ids: list[int], size: int, threshold: float) -> dict[
             low += token.lane == "low"
             wait += now - (out + 1) * GAP
             out += 1
-        sent += sum(len(part) for part in encode_bundle(aligner.events()))
+        sent += sum(len(part.encode()) for part in encode_bundle(aligner.events()))
 
     now = 0.0
     for number, each in enumerate(ids):

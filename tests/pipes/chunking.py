@@ -295,7 +295,8 @@ def _check_first(run: Run, never: Sequence[tuple[int, int]]) -> None:
         if token.lane == "low" or not token.text.strip() or hidden:
             continue
         in_marker = any(first < ends[index] and start < last for first, last in never)
-        hesitates = run.settings.get("priority_threshold", 0.3) and token.text.strip().lower()[:1] in HESITATIONS
+        letters = "".join(filter(str.isalnum, token.text)).lower()
+        hesitates = run.settings.get("priority_threshold", 0.3) and letters[:1] in HESITATIONS
         if in_marker or (not any(c.isalnum() for c in token.text) and index) or token.text.endswith("["):
             return  # what a marker, or a sign behind a filler, has to wait for is judged elsewhere
         known = next((run.arrived[i] for i in range(index + 1, len(ends)) if run.tokens[i].text), at)

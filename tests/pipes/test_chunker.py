@@ -368,7 +368,7 @@ def streams(draw: st.DrawFn) -> tuple[list[str], list[tuple[int, int]], list[tup
     return pieces, whole, never
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
     stream=streams(),
     size=st.sampled_from([1, 2, 4, 8, 32]),
