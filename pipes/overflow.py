@@ -22,7 +22,17 @@ from collections.abc import Callable
 from multimodal.errors import UsageError
 from multimodal.pipes.overflow_items import ITEM_BYTES, Fixed, Gap, Item, Sheddable, TextItem, joined
 
-__all__ = ["Outbox", "OverflowHandler", "OverflowView", "default_policy"]
+__all__ = [
+    "Fixed",
+    "Gap",
+    "Item",
+    "Outbox",
+    "OverflowHandler",
+    "OverflowView",
+    "Sheddable",
+    "TextItem",
+    "default_policy",
+]
 
 log = logging.getLogger(__name__)
 
