@@ -81,6 +81,11 @@ class ManagerEngine:
         self._core.start()
         self._drop = weakref.finalize(self, self._core.close)
 
+    @property
+    def extra_bytes(self) -> int:
+        """Weights that are held a second time, in the form that batches are run in."""
+        return self._core.copies
+
     def submit(self, request: GenerationRequest, mailbox: Mailbox) -> None:
         """E1.
 

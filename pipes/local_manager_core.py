@@ -31,15 +31,19 @@ class Core:
     """All but the handle, so that an engine which is dropped can be closed by what it held."""
 
     def __init__(self, local: LocalModel, pool_bytes: int, page_tokens: int, batch_tokens: int) -> None:
-        from multimodal.pipes.local_linear import clone_sharing, pack_linears
+        from multimodal.pipes.local_linear import clone_sharing, pack_linears, packed_bytes
         from multimodal.pipes.local_rows import Book
 
         self.local = local
         # transformers writes into `config` in a forward pass and puts it back after it (`is_causal`, which continuous
         # batching gives). Where two threads use one model, the one that puts back last leaves it wrong for good.
+        if local.owned:
+            # Nobody else holds the weights: pack them where they are, or they would be in memory twice.
+            pack_linears(local.model)
         self._model = clone_sharing(local.model).eval()
-        if local.quant_mode is None:
+        if not local.owned:
             pack_linears(self._model)
+        self.copies = packed_bytes(self._model) - packed_bytes(local.model)
         self.book = Book()
         self._page_tokens, self._batch_tokens = page_tokens, batch_tokens
         self._keep_free = 0.0

@@ -62,6 +62,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def _here(folder: Path, quick: bool) -> tuple[list[Figure], dict[str, Any]]:
     """All that runs in this process."""
+    from transformers import AutoModelForCausalLM
+
     from multimodal.pipes.local_engines import make_engine
     from multimodal.pipes.local_loading import LocalModel
 
@@ -85,9 +87,12 @@ def _here(folder: Path, quick: bool) -> tuple[list[Figure], dict[str, Any]]:
             "ours int8": engine_ask(int8),
         }
         if not quick:
-            asks["bare manager"] = stack.enter_context(_bare(local.model))
+            # As it is read: our engines keep the weights of theirs in another form. And one each, because a forward
+            # pass writes into the configuration.
+            models: list[Any] = [AutoModelForCausalLM.from_pretrained(folder) for _ in range(2)]
+            asks["bare manager"] = stack.enter_context(_bare(models[0]))
             threads = stack.enter_context(ThreadPoolExecutor(max(sessions)))
-            asks["generate in threads"] = generate_ask(_copy(local.model), threads)
+            asks["generate in threads"] = generate_ask(models[1], threads)
         table = _sessions(asks, sessions, rounds)
         loops = _loops(asks, quick, rounds)
         ours |= {"sessions": {name: table[name] for name in asks if name.startswith("ours")}}
@@ -260,15 +265,8 @@ def _server(name: str, folder: Path) -> dict[str, Any]:
 def _bare(model: Any) -> Iterator[Ask]:
     config = model.config
     page = config.num_hidden_layers * 2 * config.hidden_size * 4 * PAGE_TOKENS
-    with bare_manager(_copy(model), POOL_BYTES // page, batch_tokens=256) as ask:
+    with bare_manager(model, POOL_BYTES // page, batch_tokens=256) as ask:
         yield ask
-
-
-def _copy(model: Any) -> Any:
-    """Modules of its own over the same weights: a forward pass writes into the configuration."""
-    from multimodal.pipes.local_linear import clone_sharing
-
-    return clone_sharing(model)
 
 
 def _say(words: str) -> None:

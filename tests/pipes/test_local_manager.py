@@ -125,6 +125,18 @@ def test_a_model_with_eager_attention_is_left_as_it_was() -> None:
     engine.close()
 
 
+def test_weights_that_nobody_else_holds_are_not_held_twice(model: Any) -> None:
+    expected = generated(model, PROMPTS[4])
+    engine = ManagerEngine(LocalModel(model), pool_bytes=2**20)
+    owned = LocalModel(tiny_llama(), owned=True)
+    second = ManagerEngine(owned, pool_bytes=2**20)
+    assert engine.extra_bytes > 0
+    assert second.extra_bytes == 0
+    for each in (engine, second):
+        assert ids(read(ask(each, PROMPTS[4]))) == expected
+        each.close()
+
+
 def test_a_shared_beginning_is_read_once(engine: ManagerEngine) -> None:
     shop = tuple(range(3, 67))
     first, second = ask(engine, (*shop, 70, 71)), Mailbox()
