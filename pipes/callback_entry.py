@@ -1,29 +1,20 @@
-"""One registered callback: what holds it, where it runs, and the events that wait for it (C1-C7 in `callbacks`)."""
+"""One registered callback: the events that wait for it, and where it runs (C1-C7 in `callbacks`)."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import logging
 import threading
-import weakref
 from collections import deque
-from collections.abc import Callable
-from typing import Any
 
 from multimodal.errors import UsageError
+from multimodal.pipes.callback_holding import HOLDS, Call, holding, inner, loop_for, nobody
 from multimodal.pipes.callback_worker import shared_worker
 
 __all__ = ["Entry", "Tally"]
 
 log = logging.getLogger(__name__)
-
-Call = Callable[[Any], object]
-
-_HOLDS = "_multimodal_callbacks"
-"""The attribute by which an owner holds its callbacks. A table of ours from owner to callback would keep alive every
-owner to which its callback refers; held by the owner itself both are an ordinary cycle."""
 
 
 class Tally:
@@ -45,15 +36,6 @@ class Tally:
             self.changed.notify_all()
 
 
-class _Held:
-    """What an owner holds: it can be referred to weakly, whatever the callback is."""
-
-    __slots__ = ("__weakref__", "fn")
-
-    def __init__(self, fn: Call) -> None:
-        self.fn = fn
-
-
 class Entry:
     """A callback and the queue before it.
 
@@ -71,9 +53,9 @@ class Entry:
     def __init__(self, event: str, fn: Call, owner: object, capacity: int, tally: Tally) -> None:
         if not callable(fn):
             raise UsageError(f"the callback for {event!r} is a {type(fn).__name__}; give something that can be called")
-        self._name = f"{getattr(_inner(fn), '__qualname__', type(fn).__name__)} for {event!r}"
-        self._loop = _loop_for(fn, self._name)
-        self._find, self._release = _holding(fn, owner)
+        self._name = f"{getattr(inner(fn), '__qualname__', type(fn).__name__)} for {event!r}"
+        self._loop = loop_for(fn, self._name)
+        self._find, self._release = holding(fn, owner)
         self._capacity, self._tally = capacity, tally
         self._queue: deque[object] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -86,8 +68,8 @@ class Entry:
     def is_of(self, owner: object) -> bool:
         """Whether `owner` holds it, or it is a method of that object."""
         fn = self._find()
-        held = getattr(owner, "__dict__", {}).get(_HOLDS, ())
-        return fn is not None and (getattr(_inner(fn), "__self__", None) is owner or any(h.fn is fn for h in held))
+        held = getattr(owner, "__dict__", {}).get(HOLDS, ())
+        return fn is not None and (getattr(inner(fn), "__self__", None) is owner or any(h.fn is fn for h in held))
 
     def put(self, event: object) -> bool:
         """Queue it, from any thread; False = nobody is there any more."""
@@ -248,89 +230,10 @@ class Entry:
             self._let_go()
 
     def _let_go(self) -> None:
-        self._find = _nobody
+        self._find = nobody
         self._release()
 
     def __del__(self) -> None:
         # A registry that was dropped without `close` must not leave its callbacks with their owners.
         if hasattr(self, "_release"):
             self._release()
-
-
-def _nobody() -> None:
-    return None
-
-
-def _inner(fn: Any) -> Any:
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return fn
-
-
-def _loop_for(fn: Call, name: str) -> asyncio.AbstractEventLoop | None:
-    inner = _inner(fn)
-    if not (inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(getattr(inner, "__call__", None))):  # noqa: B004
-        return None
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        raise UsageError(
-            f"the callback {name} is a coroutine function and no event loop runs here; register it on the loop on "
-            "which it shall run"
-        ) from None
-
-
-def _holding(fn: Call, owner: object) -> tuple[Callable[[], Call | None], Callable[[], object]]:
-    """How to find the callback, and how to let go of it."""
-    if owner is not None:
-        return _held_by(owner, fn)
-    method = _inner(fn)
-    if inspect.ismethod(method):
-        try:
-            found = weakref.WeakMethod(method)
-        except TypeError:  # an object without room for weak references
-            return (lambda: fn), _nobody
-        if method is fn:
-            return found, _nobody
-        return _rebuilt(fn, found), _nobody
-    return (lambda: fn), _nobody
-
-
-def _rebuilt(fn: Any, found: weakref.WeakMethod[Any]) -> Callable[[], Call | None]:
-    """A partial over a bound method without the method: its arguments, and where to find the method."""
-    layers: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-    while isinstance(fn, functools.partial):
-        layers.append((fn.args, fn.keywords))
-        fn = fn.func
-    args = tuple(arg for layer, _ in reversed(layers) for arg in layer)
-    keywords = {name: value for _, layer in reversed(layers) for name, value in layer.items()}
-
-    def find() -> Call | None:
-        method = found()
-        return None if method is None else functools.partial(method, *args, **keywords)
-
-    return find
-
-
-def _held_by(owner: object, fn: Call) -> tuple[Callable[[], Call | None], Callable[[], object]]:
-    held = _Held(fn)
-    try:
-        holder = weakref.ref(owner)
-        vars(owner).setdefault(_HOLDS, []).append(held)
-    except (AttributeError, TypeError):
-        raise UsageError(
-            f"owner is a {type(owner).__name__}, which has no attributes of its own to hold a callback by; give the "
-            "object that the callback belongs to, or none"
-        ) from None
-    found = weakref.ref(held)
-
-    def find() -> Call | None:
-        held = found()
-        return None if held is None else held.fn
-
-    def release() -> None:
-        owner, held = holder(), found()
-        if owner is not None and held is not None and held in (holds := vars(owner).get(_HOLDS, [])):
-            holds.remove(held)
-
-    return find, release

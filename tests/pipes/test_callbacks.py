@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from multimodal.errors import UsageError
-from multimodal.pipes.callback_entry import _HOLDS
+from multimodal.pipes.callback_holding import HOLDS
 from multimodal.pipes.callbacks import Callbacks, StageChange, Update
 from multimodal.pipes.callbacks_sweep import churn
 from tests.support import run
@@ -196,7 +196,7 @@ def test_what_an_owner_registered_goes_in_one_call() -> None:
     callbacks.register("stage_change", lambda event: None, owner=screen)
     callbacks.register("update", other.show)
     assert callbacks.remove(screen) == 2
-    assert vars(screen)[_HOLDS] == []
+    assert vars(screen)[HOLDS] == []
     told(callbacks, update(0))
     assert (screen.seen, other.seen) == ([], [update(0)])
 
@@ -216,7 +216,7 @@ def test_an_owner_that_outlives_its_streams_keeps_nothing_of_them(close: bool) -
         if thread.name == "multimodal callbacks":
             thread.join(WAIT)
     gc.collect()
-    assert vars(app)[_HOLDS] == []
+    assert vars(app)[HOLDS] == []
 
 
 def test_an_object_that_cannot_be_referred_to_weakly_is_held() -> None:
