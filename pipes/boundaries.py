@@ -14,7 +14,36 @@ A border is known when the text behind it is; of the last one `tail` says what c
 
 from __future__ import annotations
 
-import regex
+from multimodal.pipes.boundary_signs import (
+    AFTER_MARKER,
+    CLOSERS,
+    CLUSTER,
+    CLUSTERED,
+    CODES,
+    FLAGS,
+    FULL_CLAUSE,
+    FULL_SENTENCE,
+    HAN_BEGINNINGS,
+    HAN_UNIT,
+    HAN_UNITS,
+    INITIALS,
+    JOINERS,
+    LABEL,
+    LETTER,
+    MARKER,
+    MONEY,
+    NO_CUT_BEFORE,
+    NUMBER,
+    NUMERALS,
+    OPEN_CURRENCY,
+    OPEN_MARKER,
+    OPENERS,
+    OPERATOR,
+    SHORT,
+    SIGNS,
+    SPACELESS,
+    THOUSANDS,
+)
 
 __all__ = ["CLAUSE", "INSIDE", "MARKER", "NEVER", "PARAGRAPH", "SENTENCE", "UNIT", "WORD", "Boundaries"]
 
@@ -25,54 +54,6 @@ MARKER_CHARS = 200
 """Characters after which an open bracket is no marker any more; the scanner of cues has such a limit, too."""
 LOOK_BACK = 64
 """Characters of a run without spaces that are looked at: the longest abbreviation, price or unit is far shorter."""
-
-
-def _words(text: str) -> list[str]:
-    return text.split()
-
-
-_SPACELESS = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Yi}\p{Tibetan}\p{Line_Break=SA}\u3001-\u303F\uFF01-\uFF65]"
-)
-_CLUSTERED = regex.compile(r"\P{Grapheme_Cluster_Break=Other}")
-_MONEY = regex.compile(r"\p{Sc}")
-_LETTER = regex.compile(r"[\w\p{M}]")
-_CLUSTER = regex.compile(r"\X")
-_FLAGS = regex.compile(r"(?<![\U0001F1E6-\U0001F1FF])(?:[\U0001F1E6-\U0001F1FF]{2})*[\U0001F1E6-\U0001F1FF]$")
-MARKER = regex.compile(r"\[\[show:[^\[\]\n\r]*\]\]", regex.IGNORECASE)
-_AFTER_MARKER = regex.compile(r"\[\[show:[^\[\]\n\r]*\]\][ \t]*$", regex.IGNORECASE)
-_OPEN_MARKER = regex.compile(
-    r"\[(?:\[(?:s(?:h(?:o(?:w(?::[^\[\]\n\r]*\]?)?)?)?)?)?)?$",
-    regex.IGNORECASE,
-)
-
-_CLOSERS = "\"'”’»)]}*_」』）】》〉〕］｝"
-_OPENERS = "\"'“‘«([{「『（【《〈〔［｛¿¡"
-_FULL_SENTENCE, _FULL_CLAUSE = "。！？．｡", "，、；：､…—–"
-_NO_CUT_BEFORE = frozenset(".,;:!?%‰°℃℉…—–-/" + _FULL_SENTENCE + _FULL_CLAUSE + _CLOSERS + "％")
-_JOINERS = frozenset("._/@:\\=&%#~+-'’×*,−–±≈^°")
-_SIGNS = frozenset("°℃℉%‰％′″×÷*/+=−–-~")
-
-_NUMBER = regex.compile(r"(?:^|[^\w.]|[^\W\da-zA-Z])(?:[A-Z]{2,3})?[\p{Sc}+\-−±~≈#№]*\d[\d.,:'’٬٫/×*\-–−]*$")
-_THOUSANDS = regex.compile(r"(?:^|[^\d.,])\d{1,3}$")
-_OPEN_CURRENCY = regex.compile(r"(?:^|[^\d\p{Sc}])\p{Sc}$|[#№±≈~]$")
-_CODES = frozenset(_words("USD EUR GBP CNY RMB JPY CHF HKD KRW INR AUD CAD No. no. Nr. nr. approx. ca. vs."))
-_OPERATOR = frozenset(["×", "x", "X", "*", "÷", "/", "+", "=", "−", "–", "-", "~", "±"])
-_LABEL = regex.compile(r"(?:\d{1,3}|[A-Za-z])[.)]|[(（](?:\d{1,3}|[A-Za-z])[)）]|[-*+•·–—]|#{1,6}")
-_INITIALS = regex.compile(r"(?:^|[(\[“‘（\p{Han}])(?:\p{L}\.)+$")
-_SHORT = frozenset(
-    _words(
-        "mr mrs ms dr prof st no nr approx ca vs etc e.g i.e fig vol inc ltd co dept est max min incl excl tel ext jr "
-        "sr a.m p.m"
-    )
-)
-_HAN_UNITS = _words(
-    "厘米 毫米 分米 千米 公里 英寸 英尺 平方米 立方米 毫升 公升 公斤 千克 毫克 小时 分钟 秒钟 摄氏度 人民币 美元 欧元 "
-    "日元 港元 港币 英镑 千瓦 瓦特 伏特 块钱 元钱 个月 年前 周年 件套 克拉 加仑 盎司"
-)
-_HAN_BEGINNINGS = frozenset(unit[:end] for unit in _HAN_UNITS for end in range(2, len(unit) + 1))
-_HAN_UNIT = regex.compile(r"[\d.,][十百千万亿]*(\p{Han}*)$")
-_NUMERALS = frozenset("十百千万亿")
 
 # What a run of characters without spaces is to the one behind it.
 _OTHER, _QUANTITY, _CURRENCY, _WITH_UNIT = range(4)
@@ -104,32 +85,32 @@ class Boundaries:
     def tail(self) -> int:
         """The rank of the border behind what came so far, as far as it can be known."""
         run, gap = self._run, self._gap
-        if self._marker or self._tail.endswith("\u200d") or (self._tail[-1:] > "\uffff" and _FLAGS.search(self._tail)):
+        if self._marker or self._tail.endswith("\u200d") or (self._tail[-1:] > "\uffff" and FLAGS.search(self._tail)):
             return NEVER
         if self._marked:
             return CLAUSE
         if gap:
             return self._spaced("")
-        if not run or (self._first and _LABEL.fullmatch(run)):
+        if not run or (self._first and LABEL.fullmatch(run)):
             return UNIT if run else WORD
-        last = run.rstrip(_CLOSERS)[-1:] or run[-1]
+        last = run.rstrip(CLOSERS)[-1:] or run[-1]
         if (last in "–—" and run[-2:-1].isdigit()) or self._kind() == _CURRENCY:
             return UNIT
-        if last in _FULL_SENTENCE or last in _FULL_CLAUSE:
-            return SENTENCE if last in _FULL_SENTENCE else CLAUSE
-        if _is_address(run) or (len(run) > 1 and _begins_address(run)) or _INITIALS.search(run) or run[-1].isdigit():
+        if last in FULL_SENTENCE or last in FULL_CLAUSE:
+            return SENTENCE if last in FULL_SENTENCE else CLAUSE
+        if _is_address(run) or (len(run) > 1 and _begins_address(run)) or INITIALS.search(run) or run[-1].isdigit():
             return UNIT
         if last in ".,:;!?":
             if run[-2:-1].isdigit() and last in ".,:":
                 return UNIT
             return self._spaced("")
-        if _SPACELESS.match(last):
-            found = _HAN_UNIT.search(run[-8:])
-            open_unit = found and not found[1][1:] and any(unit[:1] == found[1] for unit in _HAN_UNITS)
+        if SPACELESS.match(last):
+            found = HAN_UNIT.search(run[-8:])
+            open_unit = found and not found[1][1:] and any(unit[:1] == found[1] for unit in HAN_UNITS)
             return UNIT if open_unit or (found and not found[1]) else WORD
         if self._before in (_QUANTITY, _CURRENCY):
             return UNIT
-        return INSIDE if last.isalnum() or last in _JOINERS or last in _OPENERS else WORD
+        return INSIDE if last.isalnum() or last in JOINERS or last in OPENERS else WORD
 
     # ---- one border --------------------------------------------------------------------------------------------------
 
@@ -153,16 +134,16 @@ class Boundaries:
         whole = self._marker + text
         if MARKER.match(whole):
             return True
-        return len(whole) <= MARKER_CHARS and _OPEN_MARKER.match(whole) is not None
+        return len(whole) <= MARKER_CHARS and OPEN_MARKER.match(whole) is not None
 
     def _in_cluster(self, a: str, b: str) -> bool:
         if b == "\n":
             return a == "\r"
-        if not (_CLUSTERED.match(b) or _CLUSTERED.match(a)):
+        if not (CLUSTERED.match(b) or CLUSTERED.match(a)):
             return False
         tail = self._tail
         end = len(tail)
-        return all(found.end() != end for found in _CLUSTER.finditer(tail + b))
+        return all(found.end() != end for found in CLUSTER.finditer(tail + b))
 
     def _spaced(self, text: str) -> int:
         """Between two runs; no `text` = what follows is not known."""
@@ -172,27 +153,27 @@ class Boundaries:
             # Line breaks go with what stands before them.
             return PARAGRAPH if coming or not text else WORD
         run = self._run
-        if self._first and _LABEL.fullmatch(run):
+        if self._first and LABEL.fullmatch(run):
             return UNIT
         kind = self._kind()
-        last = run.rstrip(_CLOSERS)[-1:]
+        last = run.rstrip(CLOSERS)[-1:]
         begins = coming[:1]
         if kind == _CURRENCY:
             return UNIT if not begins or begins.isdigit() or begins in "+-−±" else WORD
         if kind == _QUANTITY:
             if begins.isdigit():
-                return UNIT if _THOUSANDS.search(run) else WORD
-            counts = not begins or begins.isalnum() or begins in _SIGNS
-            return UNIT if counts or (_MONEY.match(begins) and not _MONEY.search(run)) else WORD
+                return UNIT if THOUSANDS.search(run) else WORD
+            counts = not begins or begins.isalnum() or begins in SIGNS
+            return UNIT if counts or (MONEY.match(begins) and not MONEY.search(run)) else WORD
         if kind == _WITH_UNIT and (begins in tuple("×÷*/+=−") or coming.strip() == "x"):
             return UNIT
         if text and not coming:
             return INSIDE
-        if last and last in ".!?" + _FULL_SENTENCE:
-            if last == "." and (_INITIALS.search(run) or run.strip(_OPENERS + ".").lower() in _SHORT):
+        if last and last in ".!?" + FULL_SENTENCE:
+            if last == "." and (INITIALS.search(run) or run.strip(OPENERS + ".").lower() in SHORT):
                 return WORD
             return CLAUSE if last == "." and begins.islower() else SENTENCE
-        return CLAUSE if last and last in ",;:" + _FULL_CLAUSE else WORD
+        return CLAUSE if last and last in ",;:" + FULL_CLAUSE else WORD
 
     def _glued(self, a: str, b: str, text: str) -> int:
         """Between two characters with no space between them."""
@@ -200,35 +181,35 @@ class Boundaries:
         if a.isdigit() or b.isdigit():
             if a.isdigit() and b.isdigit():
                 return UNIT
-            if a.isdigit() and (b in _JOINERS or b in _NO_CUT_BEFORE or b.isalnum() or _MONEY.match(b)):
-                return INSIDE if b in _FULL_SENTENCE or b in _CLOSERS else UNIT
-            if b.isdigit() and (a in _JOINERS or a == "第" or (a.isalnum() and not _SPACELESS.match(a))):
+            if a.isdigit() and (b in JOINERS or b in NO_CUT_BEFORE or b.isalnum() or MONEY.match(b)):
+                return INSIDE if b in FULL_SENTENCE or b in CLOSERS else UNIT
+            if b.isdigit() and (a in JOINERS or a == "第" or (a.isalnum() and not SPACELESS.match(a))):
                 return UNIT
-            if b.isdigit() and (_MONEY.match(a) or (a in _FULL_CLAUSE and run[-2:-1].isdigit())):
+            if b.isdigit() and (MONEY.match(a) or (a in FULL_CLAUSE and run[-2:-1].isdigit())):
                 return UNIT
         address = _is_address(run) or (run[0] in "hHwW" and len(run) < 4 and _begins_address(run + text))
-        if b in _NO_CUT_BEFORE:
+        if b in NO_CUT_BEFORE:
             return UNIT if address else INSIDE
-        last = run.rstrip(_CLOSERS)[-1:]
-        if last and last in _FULL_SENTENCE:
+        last = run.rstrip(CLOSERS)[-1:]
+        if last and last in FULL_SENTENCE:
             return SENTENCE
-        if last and last in _FULL_CLAUSE:
+        if last and last in FULL_CLAUSE:
             return CLAUSE
-        if a in _OPENERS:
+        if a in OPENERS:
             return INSIDE
-        spaceless = _SPACELESS.match(a), _SPACELESS.match(b)
+        spaceless = SPACELESS.match(a), SPACELESS.match(b)
         if any(spaceless):
             if last and last in ".!?,;:":
                 return SENTENCE if last in ".!?" else CLAUSE
-            if all(spaceless) and (found := _HAN_UNIT.search(run[-8:])):
-                goes_on = found[1] + b in _HAN_BEGINNINGS or (not found[1] and (b in _NUMERALS or a in _NUMERALS))
+            if all(spaceless) and (found := HAN_UNIT.search(run[-8:])):
+                goes_on = found[1] + b in HAN_BEGINNINGS or (not found[1] and (b in NUMERALS or a in NUMERALS))
                 return UNIT if goes_on else WORD
             return WORD
-        if a in _JOINERS or b in _JOINERS or address:
+        if a in JOINERS or b in JOINERS or address:
             return UNIT if a not in "'’" and b not in "'’" else INSIDE
-        if _MONEY.match(b) or _MONEY.match(a):
+        if MONEY.match(b) or MONEY.match(a):
             return UNIT
-        if _LETTER.match(a) and _LETTER.match(b):
+        if LETTER.match(a) and LETTER.match(b):
             return UNIT if self._before in (_QUANTITY, _CURRENCY) else INSIDE
         return WORD if not (a.isascii() and b.isascii()) else INSIDE
 
@@ -237,9 +218,9 @@ class Boundaries:
     def _take(self, text: str) -> None:
         if self._marker or "[" in text:
             whole = self._marker + text
-            found = _OPEN_MARKER.search(whole)
+            found = OPEN_MARKER.search(whole)
             self._marker = found[0] if found and len(found[0]) <= MARKER_CHARS else ""
-            self._marked = _AFTER_MARKER.search(whole) is not None
+            self._marked = AFTER_MARKER.search(whole) is not None
         elif self._marked and not text.isspace():
             self._marked = False
         self._tail = (self._tail + text)[-LOOK_BACK:]
@@ -270,10 +251,10 @@ class Boundaries:
             return _OTHER
         last = run[-1]
         if last.isdigit():
-            return _QUANTITY if _NUMBER.search(run) else _OTHER
-        if run in _OPERATOR and self._before in (_QUANTITY, _WITH_UNIT):
+            return _QUANTITY if NUMBER.search(run) else _OTHER
+        if run in OPERATOR and self._before in (_QUANTITY, _WITH_UNIT):
             return _CURRENCY
-        if self._before != _QUANTITY and (run in _CODES or _OPEN_CURRENCY.search(run)):
+        if self._before != _QUANTITY and (run in CODES or OPEN_CURRENCY.search(run)):
             return _CURRENCY
         counted = self._before == _QUANTITY or run[0].isdigit()
         return _WITH_UNIT if counted and last not in ".,;:!?" else _OTHER

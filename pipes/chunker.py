@@ -154,7 +154,7 @@ class Chunker:
         if token.last:
             return self.flush()
         if self._one_by_one:
-            return self._left(self._release(1))
+            return self._left(self._release(len(tokens)))
         return self._let_go()
 
     def next_timer(self) -> float | None:
@@ -375,5 +375,5 @@ class Chunker:
             self._lanes.skip(len(self._tokens))
         else:
             self._lanes.threshold = settings.priority_threshold
-        self._one_by_one = settings.size == 1 and self._lanes is None and not self._tokens
+        self._one_by_one = settings.size == 1 and self._lanes is None
         self._see_lanes()

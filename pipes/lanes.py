@@ -74,10 +74,10 @@ class Lanes:
 
     def feed(self, text: str, tokens: Sequence[Token], ends: Sequence[int], marks: list[int]) -> bool:
         """The next token, the last of `tokens`; marks those that are judged with it. Gives whether any was."""
+        self.left_early = 0
         if not text:
             return False
         found = self._scorer.feed(text)
-        self.left_early = 0
         if found:
             self._keep(found)
         return self._judge(self._start + self._scorer.open, tokens, ends, marks)
