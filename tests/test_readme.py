@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support import TINY_LLAMA
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -46,6 +48,40 @@ def test_the_promise_runs_as_a_test(tmp_path: Path) -> None:
     assert "1 passed" in done.stdout
 
 
+def test_a_language_model_speaks_and_its_pictures_follow(tmp_path: Path) -> None:
+    done = with_model(block("python", "LocalTextPipe("), tmp_path)
+    lines = done.stdout.splitlines()
+    spoken = "".join(re.findall(r"text='([^']*)'", "\n".join(line for line in lines if " text " in line)))
+    assert spoken == "The Halo Kettle costs 89 euros."
+    assert sum(" reveal " in line for line in lines) == 3
+    assert lines[-1].endswith(" end")
+
+
+def test_a_processor_stands_where_generate_stood(tmp_path: Path) -> None:
+    done = with_model(block("python", "StreamProcessor("), tmp_path)
+    text, _, shape = done.stdout.rpartition("torch.Size")
+    assert text.startswith(" A stovetop kettle in deep green enamel.")
+    words = re.search(r"\[1, (\d+)\]", shape)
+    assert words is not None
+    assert int(words[1]) > 24
+
+
+def with_model(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run with the tests' own model in the place of the reader's."""
+    assert "path/to/model" in script
+    words = [sys.executable, "-W", "error", "-c", script.replace("path/to/model", str(TINY_LLAMA))]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
+
+
+def test_the_sum_that_is_shown_is_what_the_command_prints() -> None:
+    shown = block("", "$ multimodal estimate").splitlines()
+    words = [sys.executable, "-m", *shown[0].removeprefix("$ ").split(), "--no-bandwidth"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    printed = done.stdout.splitlines()
+    assert [line for line in shown[1:] if line not in printed] == []
+
+
 def test_every_link_leads_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):
@@ -54,7 +90,8 @@ def test_every_link_leads_somewhere() -> None:
 
 def test_commands_and_options_exist() -> None:
     helps = ""
-    for words in (["multimodal", "--help"], ["multimodal", "tour", "--help"], ["multimodal", "bench", "--help"]):
+    for command in ("", "tour", "bench", "estimate", "doctor"):
+        words = ["multimodal", *filter(None, [command]), "--help"]
         helps += subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=True).stdout
     # The plugin's own options are pytest's to list.
     helps += subprocess.run(
