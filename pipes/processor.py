@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +13,8 @@ from multimodal.pipes.callbacks import Callbacks, EventName, Handle
 from multimodal.pipes.drop_in import read_generate
 from multimodal.pipes.flow import TextFlow
 from multimodal.pipes.generation import GenerationRequest, Sampling
+from multimodal.pipes.outflow import deliver
+from multimodal.pipes.overflow import Item, Outbox, OverflowHandler
 from multimodal.pipes.processor_figures import Answers, ProcessorFigures
 from multimodal.pipes.processor_source import Messages, WarmUp, open_source
 from multimodal.pipes.processor_stages import StageDesk
@@ -107,6 +109,8 @@ class StreamProcessor:
         self._answers = Answers()
         self._stages = StageDesk(settings, stages, self._answers)
         self._skip_special = skip_special_tokens
+        self._overflow_handler: OverflowHandler | None = None
+        self._outboxes: weakref.WeakSet[Outbox] = weakref.WeakSet()
         self._warmed: WarmUp | None = None
         self._asked = False
         self._closed = False
@@ -300,6 +304,52 @@ class StreamProcessor:
         """
         self._check_open()
         self._source.admit(window_size, semantic_cluster, dynamic_batch)
+
+    def set_overflow_handler(self, handler: OverflowHandler | None) -> None:
+        """What is asked, on the token path, when an outbox of this processor passes its high mark; live.
+
+        Args:
+            handler: called with an `OverflowView`, with which it may join text, shed previews and notices, or hold the
+                engine back; text, marks and cues it cannot touch. None = the default: join, then shed tenths of the
+                previews and notices, the oldest first, then hold back.
+
+        Raises:
+            UsageError: it cannot be called, or is a coroutine function.
+        """
+        Outbox(handler=handler)  # refused before anything changes
+        self._overflow_handler = handler
+        for outbox in self._outboxes:
+            outbox.set_overflow_handler(handler)
+
+    def outbox(self, limit_bytes: int = 256 * 1024) -> Outbox:
+        """An outbox for one consumer, whose overflow asks this processor's handler.
+
+        Raises:
+            UsageError: a limit that holds no messages.
+        """
+        outbox = Outbox(limit_bytes, self._overflow_handler)
+        self._outboxes.add(outbox)
+        return outbox
+
+    async def deliver(
+        self, pipe: AnswerPipe, send: Callable[[Item], Awaitable[object]], outbox: Outbox | None = None
+    ) -> Outbox:
+        """Send an answer to a consumer that may be slow; see `multimodal.pipes.outflow.deliver`.
+
+        Args:
+            pipe: what `prompt` gave.
+            send: awaited for each item.
+            outbox: of this processor, where the application puts previews and notices, too; None = one of its own.
+
+        Returns:
+            The outbox, with its counts.
+
+        Raises:
+            PipeError: the engine failed.
+        """
+        outbox = self.outbox() if outbox is None else outbox
+        await deliver(pipe, outbox, send)
+        return outbox
 
     # ---- figures and the end
 
