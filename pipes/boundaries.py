@@ -15,6 +15,8 @@ A border is known when the text behind it is; of the last one `tail` says what c
 from __future__ import annotations
 
 from multimodal.pipes.boundary_signs import (
+    ADDRESS,
+    ADDRESS_BEGINS,
     AFTER_MARKER,
     CLOSERS,
     CLUSTER,
@@ -24,8 +26,8 @@ from multimodal.pipes.boundary_signs import (
     FULL_CLAUSE,
     FULL_SENTENCE,
     HAN_BEGINNINGS,
+    HAN_OPEN,
     HAN_UNIT,
-    HAN_UNITS,
     INITIALS,
     JOINERS,
     LABEL,
@@ -98,7 +100,8 @@ class Boundaries:
             return UNIT
         if last in FULL_SENTENCE or last in FULL_CLAUSE:
             return SENTENCE if last in FULL_SENTENCE else CLAUSE
-        if _is_address(run) or (len(run) > 1 and _begins_address(run)) or INITIALS.search(run) or run[-1].isdigit():
+        begun = run[-2:-1].isalpha() and ADDRESS_BEGINS.search(run)
+        if begun or ADDRESS.search(run) or INITIALS.search(run) or run[-1].isdigit():
             return UNIT
         if last in ".,:;!?":
             if run[-2:-1].isdigit() and last in ".,:":
@@ -106,8 +109,7 @@ class Boundaries:
             return self._spaced("")
         if SPACELESS.match(last):
             found = HAN_UNIT.search(run[-8:])
-            open_unit = found and not found[1][1:] and any(unit[:1] == found[1] for unit in HAN_UNITS)
-            return UNIT if open_unit or (found and not found[1]) else WORD
+            return UNIT if found and (not found[1] or found[1] in HAN_OPEN) else WORD
         if self._before in (_QUANTITY, _CURRENCY):
             return UNIT
         return INSIDE if last.isalnum() or last in JOINERS or last in OPENERS else WORD
@@ -187,7 +189,7 @@ class Boundaries:
                 return UNIT
             if b.isdigit() and (MONEY.match(a) or (a in FULL_CLAUSE and run[-2:-1].isdigit())):
                 return UNIT
-        address = _is_address(run) or (run[0] in "hHwW" and len(run) < 4 and _begins_address(run + text))
+        address = _goes_on_as_address(run, text)
         if b in NO_CUT_BEFORE:
             return UNIT if address else INSIDE
         last = run.rstrip(CLOSERS)[-1:]
@@ -260,10 +262,10 @@ class Boundaries:
         return _WITH_UNIT if counted and last not in ".,;:!?" else _OTHER
 
 
-def _is_address(run: str) -> bool:
-    return "://" in run or "@" in run or run[:4].lower() in ("http", "www.")
-
-
-def _begins_address(run: str) -> bool:
-    begins = run[:4].lower()
-    return "http".startswith(begins) or "www.".startswith(begins)
+def _goes_on_as_address(run: str, text: str) -> bool:
+    if ADDRESS.search(run):
+        return True
+    if not ADDRESS_BEGINS.search(run):
+        return False
+    whole = run + text.split(maxsplit=1)[0]
+    return ADDRESS.search(whole) is not None or ADDRESS_BEGINS.search(whole) is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import regex
 
 __all__ = [
+    "ADDRESS",
+    "ADDRESS_BEGINS",
     "AFTER_MARKER",
     "CLOSERS",
     "CLUSTER",
@@ -14,6 +16,7 @@ __all__ = [
     "FULL_CLAUSE",
     "FULL_SENTENCE",
     "HAN_BEGINNINGS",
+    "HAN_OPEN",
     "HAN_UNIT",
     "HAN_UNITS",
     "INITIALS",
@@ -79,6 +82,9 @@ HAN_UNITS = _words(
     "厘米 毫米 分米 千米 公里 英寸 英尺 平方米 立方米 毫升 公升 公斤 千克 毫克 小时 分钟 秒钟 摄氏度 人民币 美元 欧元 "
     "日元 港元 港币 英镑 千瓦 瓦特 伏特 块钱 元钱 个月 年前 周年 件套 克拉 加仑 盎司"
 )
+HAN_OPEN = frozenset(unit[:end] for unit in HAN_UNITS for end in range(1, len(unit)))
+ADDRESS = regex.compile(r"(?:(?:^|[^a-z0-9])(?:https?|www\.)|://|@)[!-~]*$", regex.IGNORECASE)
+ADDRESS_BEGINS = regex.compile(r"(?:^|[^a-z0-9])(?:h|ht|htt|http|w|ww|www)$", regex.IGNORECASE)
 HAN_BEGINNINGS = frozenset(unit[:end] for unit in HAN_UNITS for end in range(2, len(unit) + 1))
 HAN_UNIT = regex.compile(r"[\d.,][十百千万亿]*(\p{Han}*)$")
 NUMERALS = frozenset("十百千万亿")

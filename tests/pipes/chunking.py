@@ -250,6 +250,7 @@ def _check_cuts(run: Run, whole: Sequence[tuple[int, int]], never: Sequence[tupl
 
 def _only_fillers(run: Run, text: str) -> bool:
     """Nothing but fillers, judged by what stands behind them or not, and the signs around them."""
+    text = re.sub(r"(?i)\[\[show:[^\]]*\]\]", "", text)
     scorer = FillerScorer()
     least = 1 - run.settings.get("priority_threshold", 0.3)
     for filler in [*scorer.feed(text + ","), *scorer.flush()]:

