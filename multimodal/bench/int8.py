@@ -13,7 +13,7 @@ import statistics
 import sys
 import time
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from multimodal.bench.report import figure, report
 from multimodal.bench.smollm2 import smollm2
@@ -26,6 +26,15 @@ ROUNDS = 12
 ANSWER = 64
 AGREE = 48
 TEXT = 1000
+
+
+class _Times(NamedTuple):
+    """Seconds to the first token and tokens a second after it; the CPU seconds of the first token and of each other."""
+
+    first: float
+    rate: float
+    cpu_first: float
+    cpu_token: float
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -48,7 +57,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             print(f"{mode or 'float32'}: engine {type(engine).__name__} ({engine.why})", file=sys.stderr)
             engine.warm_up(2)
         times = _in_turn(engines, prompts, rounds, answer)
-        said = {mode: _answers(engine, prompts, agree) for mode, engine in engines.items()}
+        eos = models[""].eos_ids
+        said = {mode: _answers(engine, prompts, agree, eos) for mode, engine in engines.items()}
     finally:
         for engine in engines.values():
             engine.close()
@@ -58,8 +68,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     perplexity = {mode: _perplexity(each, text) for mode, each in logits.items()}
     same_choice = float((logits[""].argmax(-1) == logits["int8"].argmax(-1)).float().mean())
     size = {mode: local.weight_bytes for mode, local in models.items()}
-    ttft = {mode: statistics.median(t for t, _ in each) for mode, each in times.items()}
-    rate = {mode: statistics.median(r for _, r in each) for mode, each in times.items()}
+    ttft = {mode: statistics.median(one.first for one in each) for mode, each in times.items()}
+    rate = {mode: statistics.median(one.rate for one in each) for mode, each in times.items()}
     leading = [_leading(a, b) for a, b in zip(said[""], said["int8"], strict=True)]
     equal = sum(a == b for a, b in zip(said[""], said["int8"], strict=True))
     judged = not options.quick
@@ -79,6 +89,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "weight_bytes": {mode or "float32": value for mode, value in size.items()},
         "first_token_ms": {mode or "float32": round(value * 1000, 2) for mode, value in ttft.items()},
         "tokens_per_s": {mode or "float32": round(value, 2) for mode, value in rate.items()},
+        "cpu_first_token_ms": _cpu(times, "cpu_first"),
+        "cpu_token_ms": _cpu(times, "cpu_token"),
         "rounds": rounds,
         "prompt_tokens": [len(ids) for ids in prompts],
         "text_tokens": len(text),
@@ -90,11 +102,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     return report("int8", figures, ours, packages=("torch", "transformers"))
 
 
-def _in_turn(
-    engines: dict[str, Any], prompts: list[list[int]], rounds: int, answer: int
-) -> dict[str, list[tuple[float, float]]]:
-    """(seconds to the first token, tokens a second after it), round by round, the order changing."""
-    found: dict[str, list[tuple[float, float]]] = {mode: [] for mode in engines}
+def _in_turn(engines: dict[str, Any], prompts: list[list[int]], rounds: int, answer: int) -> dict[str, list[_Times]]:
+    """One entry a round, round by round, the order changing."""
+    found: dict[str, list[_Times]] = {mode: [] for mode in engines}
     for number in range(rounds):
         # Another first token each time: nothing of an earlier prompt is kept for it.
         ids = [1000 + number, *prompts[number % len(prompts)][1:]]
@@ -105,19 +115,27 @@ def _in_turn(
     return found
 
 
-def _last(found: dict[str, list[tuple[float, float]]]) -> str:
-    told = ((mode or "float32", *each[-1]) for mode, each in found.items())
-    return "; ".join(f"{mode} {first * 1000:.0f} ms, {rate:.1f} tokens/s" for mode, first, rate in told)
+def _cpu(times: dict[str, list[_Times]], name: str) -> dict[str, float]:
+    """CPU milliseconds, which a busy machine changes less than the others."""
+    each = {mode or "float32": [getattr(one, name) for one in found] for mode, found in times.items()}
+    return {mode: round(statistics.median(values) * 1000, 2) for mode, values in each.items()}
 
 
-def _time(engine: Engine, ids: list[int], answer: int) -> tuple[float, float]:
-    begun = time.monotonic()
+def _last(found: dict[str, list[_Times]]) -> str:
+    told = ((mode or "float32", each[-1]) for mode, each in found.items())
+    return "; ".join(f"{mode} {last.first * 1000:.0f} ms, {last.rate:.1f} tokens/s" for mode, last in told)
+
+
+def _time(engine: Engine, ids: list[int], answer: int) -> _Times:
+    begun, worked = time.monotonic(), time.process_time()
     mailbox = Mailbox(answer + 1)
     engine.submit(GenerationRequest(tuple(ids), max_new_tokens=answer, min_new_tokens=answer), mailbox)
     mailbox.wait_blocking()
-    first = time.monotonic() - begun
+    first, read = time.monotonic() - begun, time.process_time()
     steps = _rest(mailbox)
-    return first, (len(steps) - 1) / (steps[-1].at - steps[0].at)
+    rest = len(steps) - 1
+    cpu = (time.process_time() - read) / rest
+    return _Times(first, rest / (steps[-1].at - steps[0].at), read - worked, cpu)
 
 
 def _rest(mailbox: Mailbox) -> list[Any]:
@@ -128,18 +146,19 @@ def _rest(mailbox: Mailbox) -> list[Any]:
     return steps
 
 
-def _answers(engine: Engine, prompts: list[list[int]], tokens: int) -> list[list[int]]:
-    """The greedy answers to all prompts, in one batch."""
+def _answers(engine: Engine, prompts: list[list[int]], tokens: int, eos: tuple[int, ...]) -> list[list[int]]:
+    """The greedy answers to all prompts, each to its own end, in one batch."""
     mailboxes = [Mailbox(tokens + 1) for _ in prompts]
     for ids, mailbox in zip(prompts, mailboxes, strict=True):
-        engine.submit(GenerationRequest(tuple(ids), max_new_tokens=tokens, min_new_tokens=tokens), mailbox)
+        engine.submit(GenerationRequest(tuple(ids), max_new_tokens=tokens, eos_ids=eos), mailbox)
     return [[step.token_id for step in _rest(mailbox)] for mailbox in mailboxes]
 
 
 def _leading(ours: list[int], theirs: list[int]) -> float:
-    """The share of an answer before the first token that differs."""
-    pairs = list(zip(ours, theirs, strict=True))
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), len(pairs)) / len(pairs)
+    """The share of an answer, of the longer one, before the first token that differs."""
+    pairs = list(zip(ours, theirs, strict=False))
+    same = next((place for place, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    return same / max(len(ours), len(theirs))
 
 
 def _logits(model: Any, ids: list[int]) -> Any:
@@ -167,15 +186,23 @@ def _demo(name: str) -> Any:
 
 
 def _prompts() -> list[str]:
-    """Two for each product of the demo shop: one that asks for a summary, one that asks about a fact."""
+    """Two for each product of the demo shop: an open one, and one about a given fact, with an example before it."""
+    products = _demo("catalog.json")["products"]
     asked = []
-    for product in _demo("catalog.json")["products"]:
-        facts = ", ".join(f"{key}: {value}" for key, value in product["facts"].items())
-        asked.append(
-            f"{product['description']} Who would like the {product['title']}, and why? Answer in two sentences."
-        )
-        asked.append(f"{product['title']} ({facts}). Write a short advertisement that names its material.")
+    for product, other in zip(products, products[1:] + products[:1], strict=True):
+        open_one = f"Who would like the {product['title']}, and why? Answer in two sentences."
+        asked.append(f"{product['description']} {open_one}")
+        example = f"{_facts(other)}\nQuestion: What is the {other['title']} made of?\nAnswer: {_material(other)}"
+        asked.append(f"{example}\n\n{_facts(product)}\nQuestion: What is the {product['title']} made of?\nAnswer:")
     return asked
+
+
+def _facts(product: dict[str, Any]) -> str:
+    return f"{product['title']}: " + "; ".join(f"{key}: {value}" for key, value in product["facts"].items())
+
+
+def _material(product: dict[str, Any]) -> str:
+    return f"The {product['title']} is made of {product['facts']['material']}."
 
 
 def _text() -> str:
