@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -149,7 +150,7 @@ class Core:
     def stats(self) -> EngineStats:
         """A copy."""
         rows, scheduler = list(self.book.rows.values()), self._scheduler
-        running = sum(row.mailbox.times.admitted == row.mailbox.times.admitted for row in rows)  # not nan
+        running = sum(not math.isnan(row.mailbox.times.admitted) for row in rows)
         return msgspec.structs.replace(
             self.book.stats,
             running=running,

@@ -5,6 +5,7 @@ All of it runs in the manager's generation thread, except where it says otherwis
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -70,7 +71,8 @@ class Book:
             setattr(self.stats, how, getattr(self.stats, how) + 1)
         if row.offered is not None:
             row.offered.withdraw(row.row_id)
-        row.mailbox.on_room = None
+        # Not None: its reader may be about to call what it just found there.
+        row.mailbox.on_room = _nothing
         return True
 
     def fail(self, row: Row, error: Exception) -> None:
@@ -90,7 +92,7 @@ class Book:
         prefilled = 0
         for each in batch:
             row = self.rows.get(each.state.request_id)
-            if row is not None and row.mailbox.times.admitted != row.mailbox.times.admitted:  # nan: it is new
+            if row is not None and math.isnan(row.mailbox.times.admitted):
                 row.mailbox.times.admitted = now
                 row.mailbox.times.cached_tokens = each.state.position_offset
                 stats.cached_tokens += each.state.position_offset
@@ -125,7 +127,7 @@ class Book:
             finish = "stop" if step.token_id in row.request.eos_ids else "length"
         step.finish = finish
         times = row.mailbox.times
-        if times.prefilled != times.prefilled:
+        if math.isnan(times.prefilled):
             times.prefilled = self._read_at
         self.stats.tokens += 1
         if finish:
@@ -206,6 +208,10 @@ class Choice(ContinuousBatchingLogitsProcessor):
     def _choose(self, rows: list[tuple[int, Row]], scores: Tensor) -> list[Step]:
         lines = scores if len(rows) == len(scores) else scores[[line for line, _ in rows]]
         return choose_rows([row.sampler for _, row in rows], lines)
+
+
+def _nothing() -> None:
+    """What a mailbox calls when its answer has ended."""
 
 
 def failure(error: Exception) -> Exception:
