@@ -82,7 +82,10 @@ def add_commands(commands: Any) -> None:
 def add_shop(group: Any) -> None:
     """Add `--catalog`, `--images` and `--map`."""
     group.add_argument(
-        "--catalog", type=Path, metavar="PATH", help="a shop's own catalogue (CSV, TSV, JSON); default: the demo shop"
+        "--catalog",
+        type=Path,
+        metavar="PATH",
+        help="a shop's own catalogue, in any format of `multimodal catalog`; default: the demo shop",
     )
     group.add_argument("--images", type=Path, metavar="DIR", help="the folder of its pictures")
     group.add_argument(

@@ -56,7 +56,7 @@ def linked_rows(documents: Iterable[LinkedDocument], now: datetime) -> Iterator[
             continue
         for node in _nodes(content):
             kinds = _kinds(node)
-            if "productgroup" in kinds or (kinds & _PRODUCTS and node.get("@id") not in graph.variants):
+            if "productgroup" in kinds or (kinds & _PRODUCTS and str(node.get("@id")) not in graph.variants):
                 yield _row(document.line, node, graph, now)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multimodal.bench.catalog_files import WRITERS
+from multimodal.demos.product_tour.tour import shop_tour
 from multimodal.pipes.catalog import load_catalog
 from tests.pipes.feeds.make import DEMO, FOLDER, demo_products, written
 from tests.pipes.test_catalog_round_trip import said
@@ -26,3 +27,11 @@ def test_the_demo_comes_back_from_every_format(kind: str) -> None:
         assert {name: getattr(theirs, name) for name in same} == {name: getattr(expected, name) for name in same}
         assert theirs.currency == "EUR"
         assert theirs.facts == (expected.facts[:3] if kind == "woocommerce-csv" else expected.facts)
+
+
+@pytest.mark.parametrize("kind", ["google-rss", "json-ld-page", "shopify", "yaml"])
+def test_a_tour_can_be_made_of_every_kind_of_file(kind: str) -> None:
+    tour = shop_tour(FOLDER / WRITERS[kind][0], DEMO / "pictures")
+    assert len(tour.plan.starts) == len(demo_products())
+    assert {cue.key for cue in tour.plan.cues} <= {picture.key for picture in tour.catalog.pictures}
+    assert tour.plan.cues

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from multimodal.pipes.price import parse_price, uses_decimal_comma
+from multimodal.pipes.price import CURRENCIES, parse_price, price_text, uses_decimal_comma
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,30 @@ from multimodal.pipes.price import parse_price, uses_decimal_comma
         ("1.299", "1.299", ""),
         ("12.", "12", ""),
         ("0", "0", ""),
+        ("₹1,29,999.00", "129999.00", "INR"),
+        ("¥1,299", "1299", ""),
+        ("￥１，２９９", "1299", ""),
+        ("1.299,- €", "1299", "EUR"),
+        ("Fr. 1'299.-", "1299", "CHF"),
+        ("1’299.00 CHF", "1299.00", "CHF"),
+        ("US$ 5", "5", "USD"),
+        ("A$1,299.95", "1299.95", "AUD"),
+        ("1 299,00 zł", "1299.00", "PLN"),
+        ("R$ 1.299,90", "1299.90", "BRL"),
+        ("٣٫٥٠ AED", "3.50", "AED"),
+        ("129٬999 IRR", "129999", "IRR"),
+        ("from 15.00 EUR", "15.00", "EUR"),
+        ("15.00 - 20.00 USD", "15.00", "USD"),
+        ("RRP 15", "15", ""),
+        ("0.500", "0.500", ""),
+        (".50", "0.50", ""),
     ],
 )
 def test_reads_a_price(text: str, price: str, currency: str) -> None:
     assert parse_price(text) == (Decimal(price), currency)
 
 
-@pytest.mark.parametrize("text", ["", "on request", "-5.00", "EUR", "NaN"])
+@pytest.mark.parametrize("text", ["", "on request", "-5.00", "−5.00", "EUR", "NaN", "9" * 19, "4006381333931" * 3])
 def test_what_is_no_price(text: str) -> None:
     assert parse_price(text)[0] is None
 
@@ -48,3 +65,24 @@ def test_the_doubtful_case_is_read_as_the_column_writes_it(text: str, price: str
 def test_a_column_tells_how_it_writes() -> None:
     assert uses_decimal_comma(["1.299", "12,50 €"])
     assert not uses_decimal_comma(["1,299", "12.50", "", "1,299.50"])
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (15, "15"),
+        (Decimal("15.00"), "15.00"),
+        (Decimal("1e2"), "100"),
+        (Decimal("1e999999999"), ""),
+        (Decimal("1e-999999999"), ""),
+        (Decimal("Infinity"), ""),
+        (10**30, ""),
+    ],
+)
+def test_a_number_of_a_file_is_written_in_plain_digits(number: int | Decimal, text: str) -> None:
+    assert price_text(number) == text
+
+
+def test_the_currencies_are_codes() -> None:
+    assert len(CURRENCIES) > 150
+    assert all(len(code) == 3 and code.isupper() for code in CURRENCIES)
