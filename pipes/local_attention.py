@@ -56,20 +56,21 @@ def rows_attention(
     if sliding_window is not None:
         batch.windows.add(sliding_window)
     cross = key.numel() == 1 and _is_mark(key)
-    out = query.new_zeros(1, query.shape[2], query.shape[1], _value_size(batch, value, cross))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    for part in batch.parts:
+    queries = query.split(batch.sizes, 2)
+    found: list[Tensor] = []
+    for index, part in enumerate(batch.parts):
         keys, values = part.kv.cross[_layer(module, batch)] if cross else part.kv.layers[batch.layer]
-        for start in range(part.start, part.end, QUANTUM):
-            end = min(start + QUANTUM, part.end)
-            q = query[:, :, start:end]
+        reach = part.past
+        for q in queries[index].split(QUANTUM, 2) if len(part.ids) > 1 else (queries[index],):
             if cross:
-                mixed = scaled_dot_product_attention(q, keys, values, scale=scale)
+                found.append(scaled_dot_product_attention(q, keys, values, scale=scale))
             else:
-                reach = part.past + end - part.start
-                mixed = _own(q, keys, values, part, reach, batch, scale, sliding_window, softcap, s_aux)
-            out[0, start:end] = mixed[0].transpose(0, 1)
-    return out, None
+                reach += q.shape[2]
+                found.append(_own(q, keys, values, part, reach, batch, scale, sliding_window, softcap, s_aux))
+    if batch.spare:
+        found.append(found[-1].new_zeros(1, query.shape[1], batch.spare, found[-1].shape[3]))
+    return torch.cat(found, 2).transpose(1, 2), None
 
 
 def _own(
@@ -87,7 +88,7 @@ def _own(
     """Causal attention of the last positions of `reach` over a row's own keys: [1, heads, count, size]."""
     count, heads, groups = q.shape[2], q.shape[1], keys.shape[1]
     first = 0 if window is None else max(0, reach - count - window + 1)
-    keys, values = keys[:, :, first:reach], values[:, :, first:reach]
+    keys, values = keys.narrow(2, first, reach - first), values.narrow(2, first, reach - first)
     many = heads // groups
     mask = _mask(part, count, reach, first, window)
     if batch.bias is not None:
@@ -153,7 +154,3 @@ def _is_mark(key: Tensor) -> bool:
 def _layer(module: nn.Module, batch: Batch) -> int:
     found = getattr(module, "layer_idx", None)
     return batch.layer if found is None else int(found)
-
-
-def _value_size(batch: Batch, value: Tensor, cross: bool) -> int:
-    return int(batch.parts[0].kv.cross[0][1].shape[3] if cross else value.shape[3])

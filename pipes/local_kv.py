@@ -45,8 +45,9 @@ class RowKV:
         return sum(each.numel() * each.element_size() for pair in pairs for each in pair)
 
     def write(self, layer: int, keys: Tensor, values: Tensor) -> None:
-        """The new positions of a layer: [heads, count, size] after the `length` that are there."""
-        end = self.length + keys.shape[1]
+        """The new positions of a layer: [1, heads, count, size] after the `length` that are there."""
+        count = keys.shape[2]
+        end = self.length + count
         while len(self.layers) <= layer:
             room = max(self._first, end)
             self.layers.append((_empty(keys, room), _empty(values, room)))
@@ -54,8 +55,8 @@ class RowKV:
         if mine[0].shape[2] < end:
             room = max(end, self._bounded(int(mine[0].shape[2] * GROWTH)))
             mine = self.layers[layer] = (_moved(mine[0], self.length, room), _moved(mine[1], self.length, room))
-        mine[0][0, :, self.length : end] = keys
-        mine[1][0, :, self.length : end] = values
+        mine[0].narrow(2, self.length, count).copy_(keys)
+        mine[1].narrow(2, self.length, count).copy_(values)
 
     def copy_from(self, other: RowKV, length: int) -> None:
         """Begin with the first `length` positions of another row, so that they need not be computed anew."""
@@ -100,6 +101,8 @@ class Batch:
     ) -> None:
         self.parts, self.count, self.bias, self.filling = parts, count, bias, filling
         self.layer = 0
+        self.spare = count - parts[-1].end
+        self.sizes = [len(part.ids) for part in parts] + ([self.spare] if self.spare else [])
         self.windows: set[int] = set()
         """Sliding windows that layers asked for."""
         positions = torch.zeros(count, dtype=torch.long)
@@ -128,8 +131,9 @@ class RowsCache(Cache):
         batch = current.batch
         assert batch is not None
         batch.layer = layer_idx
-        for part in batch.parts:
-            part.kv.write(layer_idx, key_states[0, :, part.start : part.end], value_states[0, :, part.start : part.end])
+        keys, values = key_states.split(batch.sizes, 2), value_states.split(batch.sizes, 2)
+        for index, part in enumerate(batch.parts):
+            part.kv.write(layer_idx, keys[index], values[index])
         return key_states, value_states
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -181,7 +185,7 @@ def seq2seq_cache(layers: int, filling: bool) -> EncoderDecoderCache:
 
 
 def _empty(like: Tensor, room: int) -> Tensor:
-    return like.new_empty(1, like.shape[0], room, like.shape[2])
+    return like.new_empty(1, like.shape[1], room, like.shape[3])
 
 
 def _moved(held: Tensor, length: int, room: int) -> Tensor:

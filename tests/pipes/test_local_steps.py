@@ -210,7 +210,7 @@ def test_what_is_kept_is_found_by_its_ids_alone() -> None:
 
     def row(length: int) -> RowKV:
         kv = RowKV()
-        kv.write(0, torch.zeros(1, length, 4), torch.zeros(1, length, 4))
+        kv.write(0, torch.zeros(1, 1, length, 4), torch.zeros(1, 1, length, 4))
         kv.length = length
         return kv
 
