@@ -42,17 +42,6 @@ class WarmUp(msgspec.Struct, frozen=True):
     last: float
 
 
-class _Rests:
-    """A governor as engines ask it: after each step, with the CPU time of that step."""
-
-    def __init__(self, governor: Governor) -> None:
-        self._governor, self._spent = governor, 0.0
-
-    def spent(self, cpu_seconds: float, now: float) -> float:
-        self._spent += cpu_seconds
-        return self._governor.pace(self._spent, now)
-
-
 class ModelSource:
     """A local model. Its engine is made when it is first needed, so that what is set before counts from the beginning.
 
@@ -71,7 +60,7 @@ class ModelSource:
         self._engine: Any = None
         self._admission: Admission | None = None
         if self.governor is not None:
-            self._settings["governor"] = _Rests(self.governor)
+            self._settings["governor"] = self.governor
             self._needs_steps("max_budget")
 
     @property

@@ -19,6 +19,8 @@ from multimodal.pipes.generation import Finish, GenerationRequest, Step
 
 __all__ = ["Script", "ScriptEngine"]
 
+NOTED = 1000
+"""Requests that are kept for assertions."""
 Script = Sequence[int] | Sequence[Sequence[int]] | Callable[[GenerationRequest], Sequence[int]]
 """Token ids of every answer; of one answer after the other, over and over; or what gives them for a request."""
 
@@ -56,8 +58,9 @@ class ScriptEngine:
             raise UsageError(f"ScriptEngine gap={gap!r}, max_rows={max_rows!r}; give at least one gap and one row")
         self.settings: dict[str, Any] = {"max_rows": max_rows}
         """What `configure` was given, for assertions; of it only `max_rows` acts here."""
-        self.requests: list[GenerationRequest] = []
-        """Every request, in order."""
+        self.requests: deque[GenerationRequest] = deque(maxlen=NOTED)
+        """The last requests, in order."""
+        self._asked = 0
         self.warmed = 0
         self._fail_at = fail_at
         self._stats = EngineStats()
@@ -85,7 +88,7 @@ class ScriptEngine:
             if loop is None:
                 self._thread = self._thread or _LoopThread()
                 loop = self._thread.loop
-            number = len(self.requests)
+            number, self._asked = self._asked, self._asked + 1
             self.requests.append(request)
             row = _Row(self, loop, request, mailbox, self._ids(request, number), self._gaps, self._fail_at)
             self._waiting.append(row)

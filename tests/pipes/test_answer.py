@@ -57,7 +57,7 @@ def test_the_engine_is_asked_at_the_first_pull() -> None:
         script = engine()
         pipe = answer(script)
         await asyncio.sleep(1.0)
-        assert script.requests == []
+        assert not script.requests
         assert (await anext(pipe)).text == "This "
         assert len(script.requests) == 1
 
@@ -93,7 +93,7 @@ def test_cancelling_a_pull_closing_and_dropping_free_the_row() -> None:
             if how == "drop unstarted":
                 del pipe
                 gc.collect()
-                assert script.requests == []
+                assert not script.requests
                 continue
             await anext(pipe)
             mailbox = pipe.reader.mailbox if pipe.reader else None
