@@ -39,7 +39,7 @@ def add_catalog(commands: Any) -> None:
     check = kinds.add_parser(
         "check",
         help="name what is wrong with a catalogue, line by line",
-        description="Exit code 1 = rows are left out.",
+        description="Exit code 1 = rows are left out, or none is a product.",
     )
     _files(check)
     check.add_argument("--limit", type=int, default=0, metavar="N", help="name at most N problems (default 0 = all)")
@@ -90,6 +90,7 @@ def _loaded(options: argparse.Namespace) -> Catalog:
             encoding=options.encoding,
             currency=options.currency,
             progress=progress,
+            empty=options.action == "check",
         )
 
 
@@ -134,7 +135,7 @@ def _check(options: argparse.Namespace) -> int:
         print(json.dumps(_summary(catalog), ensure_ascii=False))
     else:
         print(f"{catalog.format}: {catalog.report(options.limit or sys.maxsize)}")
-    return 1 if catalog.rejected else 0
+    return 0 if _good(catalog) else 1
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -167,8 +168,12 @@ def _summary(catalog: Catalog) -> dict[str, Any]:
         "rejected": [_problem(problem) for problem in catalog.rejected],
         "warnings": [_problem(problem) for problem in catalog.warnings],
         "unpublished": [_problem(problem) for problem in catalog.unpublished],
-        "ok": not catalog.rejected,
+        "ok": _good(catalog),
     }
+
+
+def _good(catalog: Catalog) -> bool:
+    return bool(catalog.products) and not catalog.rejected
 
 
 def _problem(problem: RowProblem) -> dict[str, Any]:

@@ -87,6 +87,7 @@ def load_catalog(
     currency: str = "",
     now: datetime | None = None,
     progress: Progress | None = None,
+    empty: bool = False,
 ) -> Catalog:
     """Read a catalogue; a bad row is reported and never fails the rest.
 
@@ -106,6 +107,7 @@ def load_catalog(
         currency: ISO 4217 code of prices where the catalogue says none.
         now: for sale prices that hold between two dates; None = the present moment.
         progress: called with the number of rows read and the share of the file from 0 to 1, every few hundred rows.
+        empty: give a catalogue without any product too, for what it says of its rows.
 
     Raises:
         UsageError: a file or folder that is missing, not readable or empty, a column that is missing, a format or a
@@ -140,7 +142,7 @@ def load_catalog(
     products, pictures = _found(fold, finder, shop.currency, remote=images is None)
     if progress is not None:
         progress(fold.count, 1.0)
-    if not products:
+    if not products and not empty:
         left = next(iter((*fold.rejected, *fold.unpublished)), None)
         raise UsageError(
             f"no product in the catalogue {path}" + (f"; {unit} {left.line}: {left.detail}" if left else "")

@@ -79,6 +79,16 @@ def test_check_names_problems_by_line_and_its_exit_code_tells(shop: Path, capsys
     assert [(entry["line"], entry["reason"]) for entry in summary["rejected"]] == [(3, "duplicate_id")]
 
 
+def test_check_names_the_problems_of_a_file_without_any_product(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (shop / "none.csv").write_text("id,title,image\nk,,k.jpg\nm,,m.jpg\n")
+    (shop / "bare.csv").write_text("id,title,image\n")
+    assert main(["catalog", "check", str(shop / "none.csv")]) == 1
+    assert "line 2: left out, no_title" in capsys.readouterr().out
+    assert main(["catalog", "check", str(shop / "bare.csv")]) == 1
+    assert main(["catalog", "import", str(shop / "none.csv"), "--out", str(shop / "x.json")]) == 2
+    assert "no product in the catalogue" in capsys.readouterr().err
+
+
 def test_show_prints_a_table_or_one_product(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["catalog", "show", str(shop / "good.csv"), str(shop / "bad.csv"), "--limit", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
