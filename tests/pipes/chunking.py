@@ -244,7 +244,7 @@ def _check_cuts(run: Run, whole: Sequence[tuple[int, int]], never: Sequence[tupl
             alone = head <= first + _fillers(run, first) and run.fed_before[number] - first >= size
             full = size == 1 or alone or count - head >= size
             patient = at - run.arrived[max(head, first)] >= PATIENCE * wait - SLACK
-            opening = number == 0 or _only_fillers(run, text[: ends[first - 1] if first else 0])
+            opening = number == 0 or _only_fillers(run, text[: ends[head - 1] if head else 0])
             assert full or patient or opening, f"C5: a cut at {cut} inside {begin}-{end}, and no cap was reached"
 
 
