@@ -11,7 +11,8 @@ import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.pipes.feed import Shop, feed_files, read_feed
-from multimodal.pipes.feed_fold import Fold, RowProblem
+from multimodal.pipes.feed_fold import Fold
+from multimodal.pipes.feed_products import RowProblem
 from multimodal.pipes.feed_words import currency_code
 from multimodal.pipes.finder import PictureFinder
 from multimodal.pipes.images import ImageStore

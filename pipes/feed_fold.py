@@ -5,56 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from decimal import Decimal
 
 import msgspec
 
 from multimodal.pipes.feed import Feed
-from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer
-from multimodal.pipes.feed_words import availability, currency_code, within
-from multimodal.pipes.price import parse_price, uses_decimal_comma
-from multimodal.values import Product, ProductImage, ProductVariant
+from multimodal.pipes.feed_products import Draft, Judge, RowProblem
+from multimodal.pipes.feed_rows import FeedRow, FeedVariant, Offer
+from multimodal.pipes.price import uses_decimal_comma
+from multimodal.values import Product
 
 __all__ = ["Fold", "RowProblem"]
 
 
-class RowProblem(msgspec.Struct, frozen=True, gc=False):
-    """What is wrong with a row.
-
-    Args:
-        line: its line in the file; its number in the list of a JSON catalogue.
-        reason: malformed, no_title, duplicate_id, continues_left_out, no_parent; unpublished, of a row that the shop
-            does not show; or, of a row that was taken: no_picture, not_found, duplicate_key, bad_price, bad_currency,
-            bad_availability, encoding.
-        detail: one sentence for a person.
-        product: id of the product ("" = none was made).
-        file: the name of its file, where a catalogue has more than one.
-    """
-
-    line: int
-    reason: str
-    detail: str
-    product: str = ""
-    file: str = ""
-
-
-class _Draft:
-    """A product while rows are still added to it."""
-
-    __slots__ = ("file", "implied", "line", "own", "pictures", "row", "unit", "variants")
-
-    def __init__(self, row: FeedRow, unit: str, file: str) -> None:
-        self.line, self.row, self.unit, self.file = row.line, row, unit, file
-        self.pictures: dict[str, FeedPicture] = {}
-        self.variants: dict[str, FeedVariant] = {}
-        self.own: FeedVariant | None = None
-        """The choice that the product's first row is, where rows below it may be others."""
-        self.implied = False
-        """Whether it was made of a choice, and no row of its own has been read yet."""
-
-
 class Fold:
-    """Takes rows in the order of the files; `finish` gives the products.
+    """Takes rows in the order of the files; `products` gives what they make.
 
     Args:
         now: for sale prices that hold between two dates.
@@ -66,10 +30,10 @@ class Fold:
         self.count = 0
         """How many rows were taken."""
         self._decimal_comma = False
-        self._drafts: dict[str, _Draft] = {}
-        self._named: dict[str, _Draft | None] = {}  # what other rows may call a product; None = it was left out
+        self._drafts: dict[str, Draft] = {}
+        self._named: dict[str, Draft | None] = {}  # what other rows may call a product; None = it was left out
         self._orphans: list[tuple[FeedRow, str]] = []
-        self._current: _Draft | None = None
+        self._current: Draft | None = None
         self._above = ""  # id of the row above, taken or not: its variants share its fate
         self._left_out = 0  # its line, where it was left out
         self._hidden = False  # and that it was so on purpose
@@ -153,7 +117,7 @@ class Fold:
             return
         if first is not None:
             first.row, first.implied = row, False
-        draft = first or _Draft(row, self._unit, self._file)
+        draft = first or Draft(row, self._unit, self._file)
         self._current = self._drafts[key] = draft
         self._above, self._left_out = key, 0
         self._named.update(dict.fromkeys((*row.names, key), draft))
@@ -178,7 +142,7 @@ class Fold:
         draft = self._named.get(row.parent, self)
         if draft is self:
             self._orphans.append((row, file))
-        elif isinstance(draft, _Draft) and row.variant is not None:
+        elif isinstance(draft, Draft) and row.variant is not None:
             self._gather(draft, row)
             listed = [name for name in (row.variant.id, *(name.removeprefix("id:") for name in row.names)) if name]
             known = next((draft.variants.pop(name) for name in listed if name in draft.variants), None)
@@ -188,7 +152,7 @@ class Fold:
             detail = f"it belongs to {row.parent}, which the shop does not show"
             self.unpublished.append(RowProblem(row.line, "unpublished", detail, "", file))
 
-    def _choose(self, draft: _Draft, row: FeedRow, variant: FeedVariant) -> None:
+    def _choose(self, draft: Draft, row: FeedRow, variant: FeedVariant) -> None:
         key = variant.id or f"{row.line}.{len(draft.variants)}"
         if key in draft.variants or (draft.own is not None and variant.id and draft.own.id == variant.id):
             detail = f"{draft.row.title} has the choice {variant.id!r} already"
@@ -196,7 +160,7 @@ class Fold:
             return
         draft.variants[key] = variant
 
-    def _gather(self, draft: _Draft, row: FeedRow) -> None:
+    def _gather(self, draft: Draft, row: FeedRow) -> None:
         for picture in row.pictures:
             known = draft.pictures.setdefault(picture.source, picture)
             if picture.key and picture.key != known.key:  # one file under two names
@@ -222,96 +186,11 @@ class Fold:
         Args:
             currency: what the files say of prices that name none.
         """
-        # A first picture goes by its product's id, so an id that looks like a second picture's key is never taken.
-        taken = set(self._drafts)
-        used: set[str] = set()
+        judge = Judge(self, set(self._drafts), currency or self._currency, decimal_comma=self._decimal_comma)
         for key in list(self._drafts):
             draft = self._drafts.pop(key)  # so that rows and products are not all held at once
             where = RowProblem(draft.line, "", "", key, draft.file)
-            yield self._product(key, draft, where, taken, used, currency), where
-
-    def _product(
-        self, key: str, draft: _Draft, where: RowProblem, taken: set[str], used: set[str], currency: str
-    ) -> Product:
-        row = draft.row
-        images: list[ProductImage] = []
-        shown: dict[str, str] = {}  # source -> key
-        for number, picture in enumerate(draft.pictures.values(), 1):
-            name = picture.key or _free_key(key, number, taken)
-            taken.add(name)
-            if name in used:
-                self.warn(where, "duplicate_key", f"two pictures are called {name!r}; the first is kept")
-                continue
-            used.add(name)
-            shown.setdefault(picture.source, name)
-            alt = picture.alt or row.title
-            images.append(ProductImage(name, picture.source, alt, picture.width_px, picture.height_px))
-        price, money = self._price(where, row.offer)
-        keys = {image.key for image in images}
-        choices = list(draft.variants.values())
-        if draft.own is not None and (choices or draft.own.options):
-            choices.insert(0, draft.own)
-        variants = []
-        ids: set[str] = set()
-        for number, choice in enumerate(choices, 1):
-            own, theirs = (price, money) if choice.offer == row.offer else self._price(where, choice.offer)
-            money = money or theirs
-            code = choice.id or f"{key}-{number}"
-            while code in ids:
-                code += "-"
-            ids.add(code)
-            pictures = dict.fromkeys(shown.get(name, name) for name in choice.pictures)
-            stock = self._stock(where, choice.availability)
-            title = choice.title or ", ".join(value for _, value in choice.options)
-            variants.append(
-                ProductVariant(
-                    code, title, choice.options, own, stock, tuple(name for name in pictures if name in keys)
-                )
-            )
-        if price is None and variants:
-            price = min((choice.price for choice in variants if choice.price is not None), default=None)
-        stock = self._stock(where, row.availability)
-        if not stock:
-            said = [choice.availability for choice in variants if choice.availability]
-            stock = "in_stock" if "in_stock" in said else next(iter(said), "")
-        return Product(
-            key,
-            row.title,
-            row.aliases,
-            row.description,
-            row.brand,
-            price,
-            money or currency or self._currency,
-            stock,
-            row.url,
-            tuple(images),
-            tuple(variants),
-            tuple(dict(row.facts).items()),
-        )
-
-    def _price(self, where: RowProblem, offer: Offer) -> tuple[Decimal | None, str]:
-        """What is paid now, and its currency: a sale price that holds before the regular one."""
-        price: Decimal | None = None
-        money = ""
-        for written in (offer.sale_price if self._on_sale(offer) else "", offer.price):
-            if written and price is None:
-                price, said = parse_price(written, decimal_comma=self._decimal_comma)
-                money = money or said
-                if price is None:
-                    self.warn(where, "bad_price", f"{written!r} is no price")
-        code = currency_code(offer.currency)
-        if code is None:
-            self.warn(where, "bad_currency", f"{offer.currency!r} is no currency of ISO 4217")
-        return price, code or money
-
-    def _on_sale(self, offer: Offer) -> bool:
-        return bool(offer.sale_price) and within(offer.sale_begins, offer.sale_ends, self.now)
-
-    def _stock(self, where: RowProblem, words: str) -> str:
-        found = availability(words)
-        if found is None:
-            self.warn(where, "bad_availability", f"{words!r} is no word for whether it is there")
-        return found or ""
+            yield judge.product(key, draft, where), where
 
     def warn(self, where: RowProblem, reason: str, detail: str) -> None:
         """Warn of something about a product."""
@@ -327,13 +206,3 @@ def _prices(row: FeedRow) -> Iterable[str]:
 
 def _slug(title: str) -> str:
     return re.sub(r"\W+", "-", title.casefold()).strip("-") or title
-
-
-def _free_key(product: str, number: int, taken: set[str]) -> str:
-    if number == 1:
-        return product
-    key = f"{product}-{number}"
-    while key in taken:
-        number += 1
-        key = f"{product}-{number}"
-    return key
