@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from multimodal.errors import UsageError
 from multimodal.pipes.bell import Bell
 from multimodal.pipes.drop_in import GeneratePlan
 from multimodal.pipes.generation import Finish
 from multimodal.pipes.reader import AnswerReader, Logprob
+from multimodal.pipes.result_tensor import TensorSide
 from multimodal.values import Token
-
-if TYPE_CHECKING:
-    import torch
 
 __all__ = ["GeneratedToken", "Generation"]
 
@@ -36,7 +33,7 @@ class GeneratedToken(Token, frozen=True):
     logprob: float | None = None
 
 
-class Generation:
+class Generation(TensorSide):
     """The answers of one `generate` call, which began when it was called.
 
     As a tensor: indexing, `shape`, `len`, `tolist`, every other tensor method, torch functions and a tokenizer's
@@ -60,7 +57,6 @@ class Generation:
         self._tokens: list[GeneratedToken] = []
         self._given = [0] * len(self._readers)
         self._bell = Bell()
-        self._sequences: torch.Tensor | None = None
         for reader in self._readers:
             reader.mailbox.on_arrival = self._bell.ring
         try:
@@ -120,16 +116,6 @@ class Generation:
         return self._over and not self._failed
 
     @property
-    def sequences(self) -> torch.Tensor:
-        """Prompts and answers, as `model.generate` gives them; waits for the end."""
-        self._wait()
-        if self._sequences is None:
-            from multimodal.pipes.local_tensors import sequences_tensor
-
-            self._sequences = sequences_tensor(self._plan.prefixes, self.token_ids, self._plan.pad_id)
-        return self._sequences
-
-    @property
     def token_ids(self) -> list[list[int]]:
         """The generated tokens of each row, without prompt and padding; waits for the end."""
         self._wait()
@@ -173,39 +159,6 @@ class Generation:
     def metrics(self) -> list[Any]:
         """The `AnswerFigures` of each row so far, without waiting."""
         return [reader.figures for reader in self._readers]
-
-    # ---- the tensor
-
-    @property
-    def shape(self) -> torch.Size:
-        """Rows and their length, prompt included; waits for the end."""
-        return self.sequences.shape
-
-    def __len__(self) -> int:
-        return len(self._readers)
-
-    def __getitem__(self, index: Any) -> Any:
-        """As the tensor; with `return_dict_in_generate`, as transformers' output, whose only field is `sequences`."""
-        if not self._plan.as_dict:
-            return self.sequences[index]
-        return {"sequences": self.sequences}[index] if isinstance(index, str) else (self.sequences,)[index]
-
-    def __getattr__(self, name: str) -> Any:
-        torch = sys.modules.get("torch")
-        if name.startswith("_") or torch is None or not hasattr(torch.Tensor, name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.sequences, name)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
-        # transformers' decode asks isinstance(x, torch.Tensor) before it calls tolist(): without this the line that
-        # follows generate in most programs, tokenizer.batch_decode(outputs), would fail.
-        torch = sys.modules.get("torch")
-        return type(self) if torch is None else torch.Tensor
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*_plain(args), **{name: _plain(value) for name, value in (kwargs or {}).items()})
 
     def __repr__(self) -> str:
         rows, tokens = len(self._readers), len(self._tokens)
@@ -324,12 +277,3 @@ class _AsyncTokens:
                 raise StopAsyncIteration
         self._index += 1
         return tokens[self._index - 1]
-
-
-def _plain(value: Any) -> Any:
-    """The same with tensors in the place of generations."""
-    if type(value) is Generation:
-        return value.sequences
-    if type(value) in (list, tuple):
-        return type(value)(_plain(each) for each in value)
-    return value

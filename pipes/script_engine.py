@@ -6,16 +6,17 @@ Elsewhere a thread of its own plays, so that blocking readers work too.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.engine import EngineStats, Mailbox
-from multimodal.pipes.generation import Finish, GenerationRequest, Step
+from multimodal.pipes.generation import GenerationRequest
+from multimodal.pipes.script_rows import LoopThread, ScriptRow, running_loop
 
 __all__ = ["Script", "ScriptEngine"]
 
@@ -64,16 +65,17 @@ class ScriptEngine:
         self.warmed = 0
         self._fail_at = fail_at
         self._stats = EngineStats()
-        self._rows: list[_Row] = []
-        self._waiting: deque[_Row] = deque()
+        self._rows: list[ScriptRow] = []
+        self._waiting: deque[ScriptRow] = deque()
         self._lock = threading.Lock()
-        self._thread: _LoopThread | None = None
+        self._thread: LoopThread | None = None
+        self._stop_thread: weakref.finalize[[], ScriptEngine] | None = None
         self._closed = False
 
     @property
     def needs_loop(self) -> bool:
         """What is submitted here and now is played by the running event loop: blocking it would wait for ever."""
-        return _running() is not None
+        return running_loop() is not None
 
     def submit(self, request: GenerationRequest, mailbox: Mailbox) -> None:
         """E1. Play an answer: on the loop that runs here, else on the engine's own thread.
@@ -84,13 +86,17 @@ class ScriptEngine:
         with self._lock:
             if self._closed:
                 raise UsageError("this ScriptEngine is closed; make a new one")
-            loop = _running()
+            loop = running_loop()
             if loop is None:
-                self._thread = self._thread or _LoopThread()
+                if self._thread is None:
+                    self._thread = LoopThread()
+                    # An engine that is dropped unclosed leaves no thread behind either.
+                    self._stop_thread = weakref.finalize(self, self._thread.stop)
                 loop = self._thread.loop
             number, self._asked = self._asked, self._asked + 1
             self.requests.append(request)
-            row = _Row(self, loop, request, mailbox, self._ids(request, number), self._gaps, self._fail_at)
+            ids = self._ids(request, number)
+            row = ScriptRow(self._made, self._gone, loop, request, mailbox, ids, self._gaps, self._fail_at)
             self._waiting.append(row)
         mailbox.times.submitted = loop.time()
         mailbox.on_room = row.wake
@@ -125,8 +131,8 @@ class ScriptEngine:
         for row in rows:
             row.stop()
             row.mailbox.fail(PipeError("the engine was closed before the answer ended", retryable=True))
-        if self._thread is not None:
-            self._thread.stop()
+        if self._stop_thread is not None:
+            self._stop_thread()
 
     def _ids(self, request: GenerationRequest, number: int) -> list[int]:
         script = self._script
@@ -151,143 +157,13 @@ class ScriptEngine:
             self._stats.steps += tokens
             self._stats.row_steps += tokens
 
-    def _gone(self, row: _Row, how: str) -> None:
+    def _gone(self, row: ScriptRow, how: str) -> None:
         with self._lock:
             if row not in self._rows:
                 return
             self._rows.remove(row)
             setattr(self._stats, how, getattr(self._stats, how) + 1)
         self._admit()
-
-
-class _Row:
-    """One answer on its loop."""
-
-    def __init__(
-        self,
-        engine: ScriptEngine,
-        loop: asyncio.AbstractEventLoop,
-        request: GenerationRequest,
-        mailbox: Mailbox,
-        ids: list[int],
-        gaps: list[float],
-        fail_at: tuple[int, str | Exception] | None,
-    ) -> None:
-        self.mailbox = mailbox
-        self._engine, self._loop, self._request = engine, loop, request
-        self._ids = deque(ids)
-        self._gaps, self._fail_at = gaps, fail_at
-        self._made = 0
-        self._due = math.nan
-        self._timer: asyncio.TimerHandle | None = None
-        self._over = False
-
-    def begin(self, ttft: float) -> None:
-        """It has a place in the batch; called from any thread."""
-
-        def first() -> None:
-            self.mailbox.times.admitted = self._loop.time()
-            self._due = self._loop.time() + ttft
-            self._go()
-
-        self._on_loop(first)
-
-    def wake(self) -> None:
-        """There is room, or the reader is gone; called from the reader's thread."""
-        self._on_loop(self._go)
-
-    def stop(self) -> None:
-        """Play nothing more."""
-        self._over = True
-
-    def _on_loop(self, call: Callable[[], None]) -> None:
-        try:
-            if _running() is self._loop:
-                self._loop.call_soon(call)
-            else:
-                self._loop.call_soon_threadsafe(call)
-        except RuntimeError:  # the loop is closed, and with it the reader
-            self._end("cancelled")
-
-    def _go(self) -> None:
-        if self._over:
-            return
-        if self.mailbox.closed:
-            return self._end("cancelled")
-        if math.isnan(self._due) or self.mailbox.full:
-            return
-        now = self._loop.time()
-        if self._due > now:
-            if self._timer is None:
-                self._timer = self._loop.call_at(self._due, self._ring)
-            return
-        if self._fail_at is not None and self._fail_at[0] == self._made:
-            what = self._fail_at[1]
-            self.mailbox.fail(what if isinstance(what, Exception) else PipeError(what))
-            return self._end("failed")
-        self._step(now)
-        self._due = max(self._due, now) + self._gaps[(self._made - 1) % len(self._gaps)]
-        if not self._over:
-            self._loop.call_soon(self._go)
-
-    def _ring(self) -> None:
-        self._timer = None
-        self._go()
-
-    def _step(self, now: float) -> None:
-        request = self._request
-        if self._made == 0:
-            self.mailbox.times.prefilled = now
-        while self._ids and self._made < request.min_new_tokens and self._ids[0] in request.eos_ids:
-            self._ids.popleft()
-        token = self._ids.popleft() if self._ids else -1
-        self._made += token >= 0
-        finish: Finish = ""
-        fails_next = self._fail_at is not None and self._fail_at[0] == self._made
-        if token in request.eos_ids or (not self._ids and not fails_next):
-            finish = "stop"
-        elif self._made == request.max_new_tokens:
-            finish = "length"
-        logprob = None if request.logprobs is None else 0.0
-        top = ((token, 0.0),) if request.logprobs else ()
-        self.mailbox.put(Step(token, now, finish, logprob, top))
-        self._engine._made(token >= 0)
-        if finish:
-            self._end("finished")
-
-    def _end(self, how: str) -> None:
-        self._over = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._engine._gone(self, how)
-
-
-class _LoopThread:
-    """An event loop on a thread of its own."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="multimodal-script-engine", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self.loop.run_forever()
-        finally:
-            self.loop.close()
-
-
-def _running() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def _seconds(name: str, value: float) -> float:
