@@ -5,6 +5,7 @@ It is registered with transformers under a name of its own, which only our copie
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -57,12 +58,12 @@ def rows_attention(
         batch.windows.add(sliding_window)
     cross = key.numel() == 1 and _is_mark(key)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    queries = query.split(batch.sizes, 2)
+    queries = torch.split_with_sizes(query, batch.sizes, 2)
     found: list[Tensor] = []
     for index, part in enumerate(batch.parts):
         keys, values = part.kv.cross[_layer(module, batch)] if cross else part.kv.layers[batch.layer]
         reach = part.past
-        for q in queries[index].split(QUANTUM, 2) if len(part.ids) > 1 else (queries[index],):
+        for q in _pieces(queries[index]):
             if cross:
                 found.append(scaled_dot_product_attention(q, keys, values, scale=scale))
             else:
@@ -71,6 +72,14 @@ def rows_attention(
     if batch.spare:
         found.append(found[-1].new_zeros(1, query.shape[1], batch.spare, found[-1].shape[3]))
     return torch.cat(found, 2).transpose(1, 2), None
+
+
+def _pieces(query: Tensor) -> Sequence[Tensor]:
+    count = query.shape[2]
+    if count <= QUANTUM:
+        return (query,)
+    rest = count % QUANTUM
+    return torch.split_with_sizes(query, [QUANTUM] * (count // QUANTUM) + ([rest] if rest else []), 2)
 
 
 def _own(

@@ -131,7 +131,8 @@ class RowsCache(Cache):
         batch = current.batch
         assert batch is not None
         batch.layer = layer_idx
-        keys, values = key_states.split(batch.sizes, 2), value_states.split(batch.sizes, 2)
+        keys = torch.split_with_sizes(key_states, batch.sizes, 2)
+        values = torch.split_with_sizes(value_states, batch.sizes, 2)
         for index, part in enumerate(batch.parts):
             part.kv.write(layer_idx, keys[index], values[index])
         return key_states, value_states

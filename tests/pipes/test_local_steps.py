@@ -265,9 +265,10 @@ def test_pace_gives_way_to_rows_that_speak_and_takes_its_room_back() -> None:
         pace.measured(3, pace.room(3), 0.5)
     assert pace.room(3) == 4
     assert PrefillPace(chunk=64, slowdown=0).room(3) == 64
-    for wrong in ({"chunk": 3}, {"slowdown": 0.5}):
-        with pytest.raises(UsageError):
-            PrefillPace(**wrong)
+    with pytest.raises(UsageError, match="prefill_chunk=3"):
+        PrefillPace(3)
+    with pytest.raises(UsageError, match=r"prefill_slowdown=0\.5"):
+        PrefillPace(slowdown=0.5)
 
 
 # ---- readers and memory
