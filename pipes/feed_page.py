@@ -21,6 +21,7 @@ def page_rows(source: FeedSource, now: datetime) -> Iterator[FeedRow]:
     Raises:
         UsageError: the page has no such script.
     """
+    source.check_size()
     scripts = _Scripts()
     for part in source.texts():
         scripts.feed(part)

@@ -15,6 +15,7 @@ MAX_WHOLE_BYTES = 512 * 2**20
 
 _CHUNK = 1 << 18
 _HEAD = 1 << 16
+_LINE = 1 << 24
 
 
 class FeedSource:
@@ -52,7 +53,10 @@ class FeedSource:
         """Its lines with their ends, one at a time."""
         try:
             with self.path.open(encoding=self.encoding, errors=self._errors, newline="") as file:
-                for line in file:
+                while line := file.readline(_LINE):
+                    if len(line) == _LINE and not line.endswith(("\n", "\r")):
+                        what = f"a line of the catalogue {self.path} is longer than {_LINE >> 20} MiB"
+                        raise UsageError(f"{what}; it is no table")
                     self.done += len(line)
                     yield line
         except OSError as error:
@@ -81,9 +85,7 @@ class FeedSource:
         Raises:
             UsageError: it is larger than `MAX_WHOLE_BYTES`.
         """
-        if self.size > MAX_WHOLE_BYTES:
-            limit = f"{MAX_WHOLE_BYTES >> 20} MiB"
-            raise UsageError(f"the catalogue {self.path} is larger than {limit}, and has to be read whole; part it")
+        self.check_size()
         try:
             data = self.path.read_bytes()
         except OSError as error:
@@ -91,6 +93,16 @@ class FeedSource:
         if self.encoding == "utf-8-sig" and self._errors == "strict":
             return data.removeprefix(codecs.BOM_UTF8)
         return data.decode(self.encoding, self._errors).encode("utf-8", "replace")
+
+    def check_size(self) -> None:
+        """Before a file is read whose content has to be held as a whole.
+
+        Raises:
+            UsageError: it is larger than `MAX_WHOLE_BYTES`.
+        """
+        if self.size > MAX_WHOLE_BYTES:
+            limit = f"{MAX_WHOLE_BYTES >> 20} MiB"
+            raise UsageError(f"the catalogue {self.path} is larger than {limit}, and has to be read whole; part it")
 
     def _unreadable(self, error: OSError) -> UsageError:
         return UsageError(f"cannot read the catalogue {self.path}: {error.strerror or error}")

@@ -20,6 +20,10 @@ __all__ = ["xml_rows"]
 _GOOGLE = "http://base.google.com/ns/"
 _ITEMS = frozenset({"item", "entry"})
 _DEPTH = 100
+_ROOM = 1 << 24
+"""Letters that one item may have: more would fill memory before it ends."""
+_COST = 64
+"""How many letters an element or a piece of text counts for, as it takes about their memory."""
 _DECLARED = re.compile(r"<\?xml[^>]*\bencoding\s*=\s*[\"']([\w.-]+)")
 _KINDS = ("color", "size", "material", "pattern")
 
@@ -78,6 +82,7 @@ class _Reader:
         self._google = {"g": True}
         """Prefix -> whether it is Google's; many a feed forgets to declare it."""
         self._begun = False
+        self._room = _ROOM
         self._depth = 0
         self._item = 0  # the depth of the item that is open
         self._line = 0
@@ -105,6 +110,7 @@ class _Reader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
+        self._take(len(name))
         if self._depth > _DEPTH:
             raise UsageError(f"the XML is nested more than {_DEPTH} deep")
         for key, value in attributes.items():
@@ -115,7 +121,7 @@ class _Reader:
         if not self._item:
             if local in _ITEMS:
                 self._item, self._line = self._depth, self._parser.CurrentLineNumber
-                self._fields, self._open = {}, []
+                self._fields, self._open, self._room = {}, [], _ROOM
             return
         # What stands inside a field (a price inside g:shipping) is told by its path.
         self._open.append(f"g:{local}" if self._google.get(prefix) else "?" if prefix else local)
@@ -123,7 +129,13 @@ class _Reader:
             self._fields.setdefault("link", []).append(attributes["href"])
 
     def _data(self, data: str) -> None:
+        self._take(len(data))
         self._text.append(data)
+
+    def _take(self, length: int) -> None:
+        self._room -= length + _COST
+        if self._room < 0:
+            raise UsageError(f"the XML has an item, or text outside of any, of more than {_ROOM >> 20} MiB")
 
     def _end(self, name: str) -> None:
         words = "".join(self._text).strip()

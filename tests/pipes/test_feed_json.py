@@ -142,8 +142,15 @@ def test_a_file_too_large_to_read_whole_is_refused_before_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_source, "MAX_WHOLE_BYTES", 10)
-    with pytest.raises(UsageError, match="larger than 0 MiB"):
-        load(tmp_path, {"products": [KETTLE]})
+    page = "<html><script type='application/ld+json'>{}</script></html>"
+    for content in ({"products": [KETTLE]}, page):
+        with pytest.raises(UsageError, match="larger than 0 MiB"):
+            load(tmp_path, content)
+
+
+def test_a_line_without_an_end_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="longer than 16 MiB; it is no table"):
+        load(tmp_path, "id,title,image\nk,K,k.jpg\n" + "x" * (17 << 20))
 
 
 def test_several_files_share_ids_and_name_theirs(tmp_path: Path) -> None:

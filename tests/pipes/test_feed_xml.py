@@ -131,6 +131,8 @@ def test_what_comes_before_a_fault_is_kept_and_the_fault_is_named(tmp_path: Path
         ('<!DOCTYPE r [<!ENTITY % p SYSTEM "http://x/">%p;]><rss><item><title>a</title></item></rss>', "entity &p;"),
         ("<rss>" + "<a>" * 200_000, "nested more than 100 deep"),
         ("<rss><channel></channel></rss>", "no <item> or <entry>"),
+        ("<rss><item><title>" + "x" * 17_000_000 + "</title></item></rss>", "more than 16 MiB"),
+        ("<rss><item>" + "<a></a>" * 400_000 + "</item></rss>", "more than 16 MiB"),
         ("<rss><channel>", "not valid XML: line 1"),
         ("<svg><text>x</text></svg>", "no <item> or <entry>"),
     ],
