@@ -185,8 +185,9 @@ def _sessions(asks: dict[str, Ask], sessions: tuple[int, ...], rounds: int) -> T
             for name, ask in asks.items():
                 if name == "generate in threads" and count > CLIENTS:
                     continue  # slower than at 8 and of no other use
-                _say(f"round {number + 1} of {rounds}: {count} sessions, {name}")
-                found.setdefault((name, count), []).append(asyncio.run(together(ask, asked)))
+                row = asyncio.run(together(ask, asked))
+                _say(f"round {number + 1} of {rounds}, {count} at once, {name}: {row['tokens_per_s']:.1f} tokens/s")
+                found.setdefault((name, count), []).append(row)
     table: Table = {name: {} for name in asks}
     for (name, count), values in found.items():
         table[name][str(count)] = {key: statistics.median(each[key] for each in values) for key in values[0]}
@@ -202,11 +203,12 @@ def _loops(asks: dict[str, Ask], quick: bool, rounds: int) -> dict[str, dict[str
     found: dict[str, list[dict[str, float]]] = {}
     for number in range(min(rounds, 2)):
         for name, ask in asks.items():
-            _say(f"round {number + 1}: closed loop, {name}")
             alone = name == "one at a time"
             asked = prompts(answers // 3 if alone else answers, 48, 75, seed=7 + number)
             # One client alone finds the same rate as eight behind a lock, in an eighth of the time.
-            found.setdefault(name, []).append(asyncio.run(closed_loop(ask, 1 if alone else clients, asked)))
+            row = asyncio.run(closed_loop(ask, 1 if alone else clients, asked))
+            _say(f"closed loop {number + 1}, {name}: {row['qps']:.2f} answers/s")
+            found.setdefault(name, []).append(row)
     return {name: {key: median([each[key] for each in rows]) for key in rows[0]} for name, rows in found.items()}
 
 
@@ -234,9 +236,9 @@ def _open(engine: Any, quick: bool) -> dict[str, list[dict[str, float]]]:
         rows = found.setdefault(name, [])
         window = 50.0 if hybrid else 0.0
         for rate in rates:
-            _say(f"open loop, {name}: {rate:g} a second")
             engine.configure(admission=Admission(window, hybrid, hybrid, max_rows=16))
             rows.append(asyncio.run(open_loop(engine_ask(engine), rate, prompts(answers, 48, 75, seed=11), seed=5)))
+            _say(f"open loop, {name}, {rate:g} a second: TTFT p95 {rows[-1]['ttft_p95_ms']:.0f} ms")
             if rows[-1]["ttft_p95_ms"] > 4 * TTFT_BAR_MS:
                 break
     return found
