@@ -19,7 +19,7 @@ from multimodal.pipes.ladder import AVIF, JPEG, WEBP, Rung
 
 __all__ = ["ENCODER", "Encoded", "Look", "encode_picture", "look_at_picture"]
 
-ENCODER = f"1/{_pillow}"
+ENCODER = f"2/{_pillow}"
 """Of what a stored encoding was made; another version makes other bytes."""
 
 # Above this a preview is not worth a decode of its own, unless the format has a reduced one (JPEG): it then
@@ -30,12 +30,16 @@ _STEP, _FLOOR = 15, 35
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What is known before a picture is encoded: its size once prepared, its preview ("" = comes later), its colour."""
+    """What is known before a picture is encoded: its size once prepared, its preview ("" = comes later), its colour.
+
+    `note` says which it is where the file holds several ("frame 1 of 24"); "" = it holds one.
+    """
 
     width_px: int
     height_px: int
     placeholder: str
     color: str = ""
+    note: str = ""
 
 
 class Encoded(msgspec.Struct, frozen=True):
@@ -48,11 +52,12 @@ class Encoded(msgspec.Struct, frozen=True):
     sha256: str
     media_type: str = WEBP
     color: str = ""
+    note: str = ""
 
     @property
     def look(self) -> Look:
         """The same without its bytes."""
-        return Look(self.width_px, self.height_px, self.placeholder, self.color)
+        return Look(self.width_px, self.height_px, self.placeholder, self.color, self.note)
 
 
 def look_at_picture(source: Source, settings: ImageSettings, rung: Rung | None = None) -> Look:
@@ -69,8 +74,9 @@ def look_at_picture(source: Source, settings: ImageSettings, rung: Rung | None =
     opened = open_picture(source, settings)
     size = opened.size(rung.max_px if rung else settings.max_px)
     if opened.kind != "jpeg" and opened.image.width * opened.image.height > _PREVIEW_PIXELS:
-        return Look(*size, placeholder="")
-    return Look(*size, *_preview(render(opened, fit(*size, settings.preview_px), settings.background)))
+        return Look(*size, placeholder="", note=opened.note)
+    small = render(opened, fit(*size, settings.preview_px), settings.background)
+    return Look(*size, *_preview(small), opened.note)
 
 
 def encode_picture(
@@ -99,7 +105,8 @@ def encode_picture(
     if not placeholder:
         placeholder, color = _preview(plain.resize(fit(*size, settings.preview_px)))
     data = _encode(plain, rung, settings.quality)
-    return Encoded(data, *size, placeholder, hashlib.sha256(data).hexdigest(), rung.media_type, color)
+    digest = hashlib.sha256(data).hexdigest()
+    return Encoded(data, *size, placeholder, digest, rung.media_type, color, opened.note)
 
 
 def _encode_clip(source: Moment, settings: ImageSettings, rung: Rung, look: Look) -> Encoded:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from multimodal.errors import UsageError
 from multimodal.pipes.images import ImageStore
-from multimodal.pipes.prepared import PictureFile, PreparedImagePipe
+from multimodal.pipes.prepared import PictureFile, PreparedImagePipe, as_text
 
 __all__ = ["FolderImagePipe", "may_be_picture", "readable"]
 
@@ -53,12 +53,12 @@ class FolderImagePipe(PreparedImagePipe):
         files = _picture_files(self.path, recursive)
         by_key: dict[str, Path] = {}
         for file in files:
-            key = file.relative_to(self.path).with_suffix("").as_posix()
+            key = as_text(file.relative_to(self.path).with_suffix("").as_posix())
             if key in by_key:
                 raise UsageError(f"{by_key[key]} and {file} would both be the picture {key!r}; rename one of them")
             by_key[key] = file
         super().__init__(
-            [PictureFile(key, file, key, readable(file.stem)) for key, file in by_key.items()],
+            [PictureFile(key, file, key, readable(as_text(file.stem))) for key, file in by_key.items()],
             store=store,
             ahead=ahead,
         )

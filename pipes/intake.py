@@ -6,6 +6,7 @@ No picture library here: a decoder would call a HEIC, an SVG, an empty file and 
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import re
 import stat
@@ -15,22 +16,31 @@ import msgspec
 
 from multimodal.errors import PipeError, UsageError
 
-__all__ = ["ImageSettings", "Moment", "PictureRefused", "Source", "broken", "content_of", "read_picture", "sniff"]
+__all__ = [
+    "ImageSettings",
+    "Moment",
+    "PictureRefused",
+    "Source",
+    "broken",
+    "content_of",
+    "no_picture",
+    "read_picture",
+    "sniff",
+]
 
 _ADVICE = {
     "empty": "the file is empty (0 bytes); copy it again",
-    "heic": "HEIC pictures cannot be decoded here; export it as JPEG, PNG or WebP",
+    "heic": "HEIC pictures need one more library, pip install 'multimodal-stream[heic]'; or export it as JPEG or PNG",
     "svg": "SVG drawings are not supported; export it as PNG or WebP",
     "html": "this is a web page, not a picture (often an error page saved by a download); download it again",
     "video": "this is a video; VideoImagePipe shows its frames, and a folder or catalogue its beginning as a clip",
-    "unknown_format": "not a picture that is known here; use JPEG, PNG, WebP, AVIF, GIF, BMP or TIFF",
+    "unknown_format": "{} use JPEG, PNG, WebP, AVIF, GIF, BMP or TIFF",
 }
 _MAGIC = (
     (b"\xff\xd8\xff", "jpeg"),
     (b"\x89PNG\r\n\x1a\n", "png"),
     (b"GIF87a", "gif"),
     (b"GIF89a", "gif"),
-    (b"BM", "bmp"),
     (b"II*\x00", "tiff"),
     (b"MM\x00*", "tiff"),
     (b"II+\x00", "tiff"),
@@ -38,7 +48,20 @@ _MAGIC = (
 )
 _HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1")
 _VIDEO_BRANDS = (b"isom", b"iso2", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ", b"dash")
-_HEAD_BYTES = 1024
+_BITMAP_HEADERS = frozenset({12, 16, 40, 52, 56, 64, 108, 124})
+"""Sizes of the header behind "BM", by which a bitmap is told from a text about BMW."""
+_STRANGERS = (
+    (b"%PDF", "a PDF"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "packed with gzip"),
+    (b"8BPS", "a Photoshop file"),
+    (b"\x00\x00\x01\x00", "an icon"),
+    (b"\x00\x00\x00\x0cjP", "a JPEG 2000 picture"),
+    (b"\xff\x4f\xff\x51", "a JPEG 2000 picture"),
+    (b"\x00\x00\x00\x0cJXL", "a JPEG XL picture"),
+    (b"\xff\x0a", "a JPEG XL picture"),
+)
+_HEAD_BYTES = 4096
 
 
 class PictureRefused(PipeError):  # noqa: N818 - a verdict on the picture
@@ -46,7 +69,7 @@ class PictureRefused(PipeError):  # noqa: N818 - a verdict on the picture
 
     Args:
         reason: a short word: empty, heic, svg, html, video, unknown_format, truncated, too_many_pixels,
-            too_many_bytes, not_found, unreadable, timeout.
+            too_many_frames, too_many_bytes, not_found, unreadable, timeout.
         message: what, where, and what to do.
     """
 
@@ -84,6 +107,8 @@ class ImageSettings(msgspec.Struct, frozen=True):
         max_pixels: largest picture that is decoded, width times height.
         max_bytes: largest file that is read.
         preview_px: pixels of the preview's long side.
+        frame: which frame of an animation, or page of a TIFF, is shown, from 0; behind the last, the last.
+        max_frames: most frames of a file that is decoded.
 
     Raises:
         UsageError: a number out of range.
@@ -95,6 +120,8 @@ class ImageSettings(msgspec.Struct, frozen=True):
     max_bytes: int = 64 * 1024 * 1024
     preview_px: int = 16
     background: str = "#ffffff"
+    frame: int = 0
+    max_frames: int = 2_000
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -103,6 +130,8 @@ class ImageSettings(msgspec.Struct, frozen=True):
             ("max_pixels", 1, 2**31),
             ("max_bytes", 1, 2**31),
             ("preview_px", 1, 64),
+            ("frame", 0, 2**31),
+            ("max_frames", 1, 2**31),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
@@ -115,17 +144,19 @@ def sniff(head: bytes) -> str:
     """What the first bytes of a file say it is, whatever its name says.
 
     Args:
-        head: the first 1,024 bytes, or all there are.
+        head: the first 4,096 bytes, or all there are; with fewer, a web page or drawing that begins with long comments
+            is an unknown format.
 
     Returns:
-        jpeg, png, webp, gif, bmp, tiff, avif; or a reason to refuse it: empty, heic, svg, html, video,
-        unknown_format.
+        jpeg, png, webp, gif, bmp, tiff, avif, heic; or a reason to refuse it: empty, svg, html, video, unknown_format.
     """
     if not head:
         return "empty"
     for magic, kind in _MAGIC:
         if head.startswith(magic):
             return kind
+    if head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in _BITMAP_HEADERS:
+        return "bmp"
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "webp"
     if head[4:8] == b"ftyp":
@@ -137,13 +168,38 @@ def sniff(head: bytes) -> str:
         return "video" if any(brand in brands for brand in _VIDEO_BRANDS) else "unknown_format"
     if head.startswith(b"\x1aE\xdf\xa3"):
         return "video"
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    if text.startswith(b"<"):
-        if any(mark in text for mark in (b"<!doctype html", b"<html", b"<head>", b"<body")):
+    text = _text(head).lower()
+    if text.startswith("<"):
+        if any(mark in text for mark in ("<!doctype html", "<html", "<head>", "<body")):
             return "html"
-        if b"<svg" in text:
+        if "<svg" in text:
             return "svg"
     return "unknown_format"
+
+
+def _text(head: bytes) -> str:
+    """The head as text without what stands before it; "" = it is none."""
+    try:
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            text = head[: len(head) // 2 * 2].decode("utf-16", "replace")
+        else:
+            # A character may be cut at the end of the head.
+            text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+    except UnicodeDecodeError:
+        text = head.decode("latin-1") if head.lstrip().startswith(b"<") else ""
+    return "" if any(ord(letter) < 32 and letter not in "\t\n\r\f\x1b" for letter in text) else text.lstrip()
+
+
+def _stranger(head: bytes) -> str:
+    """What something is that is no picture, for its owner."""
+    for magic, name in _STRANGERS:
+        if head.startswith(magic):
+            return f"it is {name};"
+    text = _text(head)
+    if not text:
+        return "not a picture that is known here;"
+    what = "JSON" if text[0] in "{[" else "XML" if text.startswith("<") else "text"
+    return f"it is {what} and not a picture (often an error that was saved by a download);"
 
 
 def read_picture(path: Path, settings: ImageSettings) -> tuple[str, bytes]:
@@ -158,9 +214,14 @@ def read_picture(path: Path, settings: ImageSettings) -> tuple[str, bytes]:
     """
     data = _read(path, settings)
     kind = sniff(data[:_HEAD_BYTES])
-    if kind in _ADVICE:
-        raise PictureRefused(kind, f"{path}: {_ADVICE[kind]}")
+    if kind in _ADVICE and kind != "heic":
+        raise no_picture(path, kind, data)
     return kind, data
+
+
+def no_picture(path: Path, kind: str, data: bytes = b"") -> PictureRefused:
+    """Why a file of that kind is not shown, and what to do."""
+    return PictureRefused(kind, f"{path}: {_ADVICE[kind].format(_stranger(data[:_HEAD_BYTES]))}")
 
 
 def _read(path: Path, settings: ImageSettings) -> bytes:
@@ -173,7 +234,12 @@ def _read(path: Path, settings: ImageSettings) -> bytes:
                 "too_many_bytes",
                 f"{path}: {status.st_size:,} bytes, above the limit of {settings.max_bytes:,}; compress it",
             )
-        return path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read(settings.max_bytes + 1)
+        if len(data) > settings.max_bytes:  # it grew, or does not say how large it is
+            limit = f"{settings.max_bytes:,} bytes"
+            raise PictureRefused("too_many_bytes", f"{path}: more than the limit of {limit}; compress it")
+        return data
     except FileNotFoundError as error:
         raise PictureRefused("not_found", f"{path}: no such file") from error
     except OSError as error:
@@ -196,7 +262,7 @@ def broken(path: Path, kind: str, data: bytes, error: Exception) -> PictureRefus
     """Why a decoder failed, told from the file itself: decoders report a cut file in a dozen ways."""
     if isinstance(error, MemoryError):
         return PictureRefused("unreadable", f"{path}: not enough memory to decode it; scale it down")
-    if "truncated" in str(error).lower() or _cut_short(kind, data):
+    if any(word in str(error).lower() for word in ("truncated", "not enough image data")) or _cut_short(kind, data):
         return PictureRefused("truncated", f"{path}: the {kind} file ends too early; copy it again")
     return PictureRefused("unreadable", f"{path}: broken {kind} file ({str(error) or type(error).__name__})")
 
@@ -214,4 +280,20 @@ def _cut_short(kind: str, data: bytes) -> bool:
         return int.from_bytes(data[4:8], "little") + 8 > len(data)
     if kind == "bmp":
         return int.from_bytes(data[2:6], "little") > len(data)
-    return False
+    if kind == "tiff" and data[2:4] in {b"*\x00", b"\x00*"}:
+        # Its directory often stands at the end.
+        return int.from_bytes(data[4:8], "little" if data[:2] == b"II" else "big") >= len(data)
+    return kind in {"avif", "heic"} and _box_beyond(data)
+
+
+def _box_beyond(data: bytes) -> bool:
+    """Whether a box reaches beyond the end (ISO 14496-12); the last may say 0, to the end."""
+    place = 0
+    while place + 8 <= len(data):
+        size = int.from_bytes(data[place : place + 4], "big")
+        if size == 1:
+            size = int.from_bytes(data[place + 8 : place + 16], "big")
+        if size < 8:
+            return False
+        place += size
+    return place != len(data)

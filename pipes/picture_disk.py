@@ -58,6 +58,7 @@ class _Header(msgspec.Struct):
     sha256: str
     media_type: str
     color: str
+    note: str = ""
 
 
 class PictureDisk:
@@ -78,7 +79,7 @@ class PictureDisk:
         self._lock = threading.Lock()
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._bytes = 0
-        self._counts = dict.fromkeys(("hits", "misses", "spoilt", "evictions", "failed"), 0)
+        self._counts: dict[str, int] = dict.fromkeys(("hits", "misses", "spoilt", "evictions", "failed"), 0)
         self._written = 0
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +96,8 @@ class PictureDisk:
             settings: limits and sizes.
             rung: the encoding.
         """
-        made_of = (content, settings.quality, settings.preview_px, settings.background, rung, ENCODER)
+        shown = (settings.quality, settings.preview_px, settings.background, settings.frame)
+        made_of = (content, *shown, rung, ENCODER)
         return hashlib.sha256(msgspec.msgpack.encode(made_of)).hexdigest()
 
     def get(self, name: str) -> Encoded | None:
@@ -218,6 +220,7 @@ def _pack(name: str, encoded: Encoded) -> bytes:
         encoded.sha256,
         encoded.media_type,
         encoded.color,
+        encoded.note,
     )
     head = msgspec.msgpack.encode(header)
     # The hash of the header too: a spoilt size or preview would be shown.
@@ -243,4 +246,5 @@ def _unpack(name: str, raw: bytes) -> Encoded | None:
         header.sha256,
         header.media_type,
         header.color,
+        header.note,
     )

@@ -1,5 +1,5 @@
 """What the folder and the catalogue have in common: picture files, prepared in the order of the plan
-(I1-I10)."""
+(I1-I11)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from multimodal.values import Asset, EncodedImage, ImageFailure, ViewerNeeds
 if TYPE_CHECKING:
     from multimodal.pipes.remote_pictures import RemotePictures
 
-__all__ = ["VIDEO_SUFFIXES", "PictureFile", "PreparedImagePipe"]
+__all__ = ["VIDEO_SUFFIXES", "PictureFile", "PreparedImagePipe", "as_text"]
 
 VIDEO_SUFFIXES = frozenset({".mp4", ".webm", ".mov", ".m4v", ".mkv"})
 """Names of videos; what is in them is looked at when they are opened."""
@@ -123,6 +123,16 @@ class PreparedImagePipe:
         self._fill()
         self._changed.set()
 
+    def forget(self, keys: Sequence[str]) -> None:
+        """Take wishes back; what has begun goes on and is kept for the next time (I11)."""
+        gone = set(keys)
+        self._queue = [key for key in self._queue if key not in gone]
+        self._wanted -= gone
+        for key in gone & self._running.keys():
+            self._running.pop(key).cancel()
+        self._fill()
+        self._changed.set()
+
     def fit(self, viewer: ViewerNeeds) -> None:
         """Pictures that are not begun yet come as suits this viewer: `multimodal.pipes.ladder` says how."""
         self._viewer = viewer
@@ -144,7 +154,7 @@ class PreparedImagePipe:
                 picture.product,
                 look.width_px,
                 look.height_px,
-                picture.alt,
+                _alt(picture, look.note),
                 look.placeholder,
                 color=look.color,
             )
@@ -248,7 +258,7 @@ class PreparedImagePipe:
     def _give(self, key: str) -> EncodedImage | ImageFailure:
         result = self._running.pop(key).result()
         if isinstance(result, PictureRefused):
-            return ImageFailure(key, result.reason, str(result))
+            return ImageFailure(key, result.reason, as_text(str(result)))
         picture = self._pictures[key]
         return EncodedImage(
             key,
@@ -257,11 +267,21 @@ class PreparedImagePipe:
             result.width_px,
             result.height_px,
             product=picture.product,
-            alt=picture.alt,
+            alt=_alt(picture, result.note),
             placeholder=result.placeholder,
             sha256=result.sha256,
             color=result.color,
         )
+
+
+def as_text(name: str) -> str:
+    """A file's name as text that can be sent: bytes in it that are none, as old systems left them, are spelt out."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _alt(picture: PictureFile, note: str) -> str:
+    """Of several frames one is shown, and who cannot see it is told so too."""
+    return f"{picture.alt} ({note})" if picture.alt and note else picture.alt
 
 
 def _source(picture: PictureFile, path: Path) -> Source:

@@ -15,6 +15,10 @@ __all__ = ["Workshop"]
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
+STUCK_AT_MOST = 4
+"""Threads that others may stand in for: work that hangs must not take the workers away one by one, and a thread that
+hangs cannot be ended. Behind this many, something is wrong with more than a piece of work."""
+
 
 class _Job(Generic[K, R]):
     """One piece of work, shared by all who wait for it."""
@@ -23,14 +27,14 @@ class _Job(Generic[K, R]):
         self.key, self.do = key, do
         self.waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[R]]] = []
         self.since = time.monotonic()
-        self.running = self.abandoned = False
+        self.running = self.abandoned = self.stuck = False
 
 
 class Workshop(Generic[K, R]):
     """Runs blocking work in threads: once for all who ask, in order, each piece within a time.
 
     Args:
-        workers: threads at most.
+        workers: threads at most, beside those that are stuck in work that was given up (`STUCK_AT_MOST`).
         time_limit: seconds that one piece may take before those who wait give it up.
         given_up: makes the result of work that took too long, of its key and a sentence that says so.
         name: what its threads are called.
@@ -48,6 +52,7 @@ class Workshop(Generic[K, R]):
         self._threads: set[threading.Thread] = set()
         self._starting: set[threading.Thread] = set()
         self._leaving: list[threading.Thread] = []
+        self._stuck = 0
         self._progress = 0.0
 
     def submit(self, key: K, rank: int, do: Callable[[], R]) -> asyncio.Future[R]:
@@ -112,7 +117,9 @@ class Workshop(Generic[K, R]):
         """Give work up when it takes too long, or when every thread is stuck before its turn came."""
         if future.done():
             return
-        since = job.since if job.running else max(job.since, self._progress)
+        with self._lock:
+            self._replace_stuck()
+            since = job.since if job.running else max(job.since, self._progress)
         left = since + self.time_limit - time.monotonic()
         if left > 0:
             timer = loop.call_later(left + 0.001, self._watch, loop, job, future)
@@ -121,13 +128,28 @@ class Workshop(Generic[K, R]):
         what = "preparing it took" if job.running else "no worker was free for"
         future.set_result(self._given_up(job.key, f"{what} more than {self.time_limit:g} s"))
 
+    def _replace_stuck(self) -> None:
+        """Count work that took too long, and have others stand in for its threads."""
+        now = time.monotonic()
+        for job in self._jobs.values():
+            if job.running and not job.stuck and now >= job.since + self.time_limit:
+                job.stuck = True
+                self._stuck += 1
+                if self._stuck <= STUCK_AT_MOST:
+                    # What waits has a worker again, and its time begins anew.
+                    self._progress = now
+                    self._start_worker()
+
     def _start_worker(self) -> None:
         self._leaving = [thread for thread in self._leaving if thread.is_alive()]
-        if self._heap and len(self._threads) < self.workers:
+        if self._heap and self._free_places() > 0:
             thread = threading.Thread(target=self._work, name=self._name)
             self._threads.add(thread)
             self._starting.add(thread)
             thread.start()
+
+    def _free_places(self) -> int:
+        return self.workers + min(self._stuck, STUCK_AT_MOST) - len(self._threads)
 
     def _next_job(self) -> _Job[K, R] | None:
         while self._heap:
@@ -150,7 +172,9 @@ class Workshop(Generic[K, R]):
                 del self._jobs[job.key]
                 waiters, job.waiters = job.waiters, []
                 self._progress = time.monotonic()
-                following = self._next_job()
+                self._stuck -= job.stuck
+                # Another took the place of one that was stuck.
+                following = self._next_job() if self._free_places() >= 0 else None
                 if following is None:
                     self._leave()
             for loop, future in waiters:

@@ -92,7 +92,7 @@ NOISE = Image.effect_noise((200, 150), 80)
         (b"", "empty"),
         (b"<!doctype html><title>404</title>", "html"),
         (b"<svg/>", "svg"),
-        (ftyp(b"heic"), "heic"),
+        (ftyp(b"heic"), "unreadable"),
         (b"hello", "unknown_format"),
         (BROKEN_PNG, "unreadable"),
         (png_header(8000, 8000), "too_many_pixels"),

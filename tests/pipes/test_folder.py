@@ -74,7 +74,7 @@ def test_bad_pictures_fail_alone_and_in_their_place(folder: Path) -> None:
         "bad3.png": (png_header(9000, 9000), "too_many_pixels"),
         "bad4.jpg": (b"<html><body>404</body></html>", "html"),
         "bad5.svg": (b"<svg/>", "svg"),
-        "bad6.heic": (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "heic"),
+        "bad6.heic": (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "unreadable"),
         "bad7.docx2": (b"PK", "unknown_format"),
     }
     for name, (data, _) in bad.items():
