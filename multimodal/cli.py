@@ -28,6 +28,8 @@ BENCHES = {
     "int8": "a trained model in int8 beside float32: size, speed, perplexity, the same text or not",
     "batch": "many sessions on one engine, beside generate, the bare manager, transformers serve and vLLM",
     "cancel": "answers given up at random steps and at 100 a second: what is left of them",
+    "estimate": "what `multimodal estimate` says, beside the memory and speed of real processes",
+    "first-text": "when the first text is there: blocking generate beside a stream processor, pictures on",
     "import-time": "what `import multimodal` costs and loads",
     "links": "a real Chromium behind bad networks, with a hidden tab, and lost last words",
     "paint": "word/picture pairs on captured pixels, with planted faults in the same run",
