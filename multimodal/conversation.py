@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from multimodal.errors import UsageError
 from multimodal.pictures import PictureDesk
-from multimodal.pipes.base import FollowsMarks, TextPipe
+from multimodal.pipes.base import FollowsMarks, Foretells, TextPipe
 from multimodal.pumps import Inbox, close_pipe, pump_text
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
@@ -25,6 +25,8 @@ __all__ = ["Answer", "Conversation", "OnAsk", "check_cues", "check_pipe"]
 
 log = logging.getLogger(__name__)
 
+FORETOLD_CHARS = 20_000
+"""Characters of a text to come that are read for the pictures they will bring: half an hour of narration."""
 Answer = TextPipe | tuple[TextPipe, Sequence[Cue]]
 OnAsk = Callable[[str, Heard], Answer | Awaitable[Answer]]
 """Answers a question: see `MultiModalStream`."""
@@ -132,11 +134,15 @@ class Conversation:
         self._first_turn = False
         self._tell(turn)
 
+        foretold = self.foretold(text_pipe)
+
         def begin(now: float) -> None:
             turn.begin(self._aligner.snapshot().tokens_out)
             if turn is self.inbox.turn:
                 for cue in cues:
                     self.declare(cue.at(turn.base + cue.anchor))
+                if self._desk is not None:
+                    self._desk.plan(foretold)
 
         self.inbox.put_first(begin)
 
@@ -162,22 +168,22 @@ class Conversation:
             turn.script.append(cue.at(turn.place(cue.anchor)))
             if turn.scanner is not None:
                 turn.scanner.explicit(cue.at(cue.anchor - turn.base))
-        self.declare(cue)
+        self.declare(cue, at_once=True)
 
-    def declare(self, cue: Cue) -> None:
-        """A cue on the stream's boundaries, to be fed at the next instant."""
-        self._want(cue)
+    def declare(self, cue: Cue, *, at_once: bool = False) -> None:
+        """A cue on the stream's boundaries, to be fed at the next instant; `at_once` = its picture may be due."""
+        self._want(cue, at_once=at_once)
         self.inbox.cues.append(cue)
         self.inbox.wake()
 
     def _found(self, cue: Cue, now: float) -> None:
         """A cue that the narration itself brings: fed at this very instant, before the token that reaches it."""
-        self._want(cue)
+        self._want(cue, at_once=True)
         self._aligner.feed_cue(cue, now)
 
-    def _want(self, cue: Cue) -> None:
+    def _want(self, cue: Cue, *, at_once: bool = False) -> None:
         assert self._desk is not None
-        self._desk.want(cue)
+        self._desk.want(cue, at_once=at_once)
 
     def _late_stop(self, epoch: int | None) -> bool:
         refused = epoch is not None and epoch != self.epoch
@@ -193,9 +199,13 @@ class Conversation:
         over = turn.done
         turn.again(token, self._sources.scanner() if self._sources.active else None)
 
+        foretold = self.foretold(turn.tape.pipe)
+
         def begin(now: float) -> None:
             for cue in turn.moved(self._aligner.snapshot().tokens_out):
                 self.declare(cue)
+            if self._desk is not None:
+                self._desk.plan(foretold)
 
         self.inbox.put_first(begin)
         if over:
@@ -218,6 +228,12 @@ class Conversation:
 
         self.inbox.put_first(stop)
         return heard
+
+    def foretold(self, text_pipe: TextPipe) -> list[str]:
+        """The pictures that the text which is certain to come will bring, in their order (T9)."""
+        if not (self._sources.active and isinstance(text_pipe, Foretells)):
+            return []
+        return self._sources.foresee(text_pipe.upcoming(FORETOLD_CHARS))
 
     def _tell_marks(self, text_pipe: TextPipe) -> None:
         if isinstance(text_pipe, FollowsMarks):

@@ -157,6 +157,7 @@ class MultiModalStream:
         may_come = self._sources.pictures if self._sources.active else ()
         if len(may_come) > ASKED_AHEAD:
             may_come = ()
+        may_come = (*self._talk.foretold(self._text), *may_come)
         self._talk.start(self._group, self._text, self._desk)
         self._desk.start(self._talk.spawn, may_come)
         return self
@@ -357,8 +358,19 @@ class MultiModalStream:
             still = tuple(each for each in message.formats if not each.startswith("video/"))
             formats = still if message.reduced_motion else message.formats
             self._desk.fit(ViewerNeeds(formats, width_px, message.save_data))
+        elif isinstance(message, Ready):
+            self._desk.ready(message.key)
         if isinstance(message, Hello | Ready | Bye):
             self._inbox.put(lambda now: self._aligner.feed_ack(message, now))
+
+    def expect(self, keys: Iterable[str]) -> None:
+        """These pictures may be needed soon, such as what a search found for a question: they are prepared when all
+        that is planned has arrived, and give way to anything that is due (`multimodal.pictures`, F3).
+
+        Args:
+            keys: pictures' keys, the likeliest first.
+        """
+        self._desk.expect(keys)
 
     def picture(self, key: str) -> EncodedImage | None:
         """The bytes behind an `asset` event that lists variants."""

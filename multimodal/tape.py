@@ -44,6 +44,11 @@ class Tape:
         self._clock: Callable[[], float] | None = None
 
     @property
+    def pipe(self) -> TextPipe:
+        """The text pipe that it wraps."""
+        return self._pipe
+
+    @property
     def position(self) -> int:
         """The index of the token that comes next."""
         return self._position

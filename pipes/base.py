@@ -11,6 +11,8 @@ Text pipe
         `aclose()`, raises UsageError, as a second stream would otherwise be silent.
     T8. `sync_every(tokens)`, where it has one, is called once before the first pull with the tokens between two sync
         marks, so that a pipe that keeps filler words back lets go of them at each mark. It returns at once.
+    T9. `upcoming(limit)`, where it has one, gives the text that is certain to come, at most `limit` characters of
+        it, so that the pictures of what it names are prepared in that order.
 
 Image pipe
     I1. It is an async iterator of `EncodedImage`, in any order, each key at most once.
@@ -29,6 +31,8 @@ Image pipe
     I9. It is played once, as in T7.
     I10. `fit(viewer)`, where it has one, is told what the viewer can show, before the first pull where that is
         known by then. It returns at once; pictures that are not prepared yet come in the encoding that suits.
+    I11. `forget(keys)`, where it has one, takes wishes back: work on them that has not begun is dropped, and they
+        are not yielded unless they are wanted again. It returns at once.
 """
 
 from __future__ import annotations
@@ -43,6 +47,8 @@ __all__ = [
     "Describes",
     "Fits",
     "FollowsMarks",
+    "Foretells",
+    "Forgets",
     "HasKeys",
     "HasProducts",
     "ImagePipe",
@@ -52,10 +58,10 @@ __all__ = [
 ]
 
 TextPipe = AsyncIterator[Token] | AsyncIterator[str] | AsyncIterator[Token | str]
-"""T1-T8. Whatever `async for` takes."""
+"""T1-T9. Whatever `async for` takes."""
 
 ImagePipe = AsyncIterator[EncodedImage] | AsyncIterator[EncodedImage | ImageFailure]
-"""I1-I10. Whatever `async for` takes."""
+"""I1-I11. Whatever `async for` takes."""
 
 
 def played_already(pipe: object) -> UsageError:
@@ -89,6 +95,20 @@ class Describes(Protocol):
     """I6: size, alternative text and preview come before the bytes."""
 
     async def describe(self, keys: Sequence[str]) -> Sequence[Asset]: ...
+
+
+@runtime_checkable
+class Foretells(Protocol):
+    """T9: the pipe knows what it will say."""
+
+    def upcoming(self, limit: int) -> str: ...
+
+
+@runtime_checkable
+class Forgets(Protocol):
+    """I11: the pipe can be told that pictures are no longer wanted."""
+
+    def forget(self, keys: Sequence[str]) -> None: ...
 
 
 @runtime_checkable

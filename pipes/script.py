@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import regex
@@ -136,6 +137,17 @@ class ScriptTextPipe:
         # Its reader may know this end and never pull again (T6).
         self._ended = token.last
         return token
+
+    def upcoming(self, limit: int) -> str:
+        """The text that is still to come, at most `limit` characters (T9)."""
+        parts: list[str] = []
+        length = 0
+        for text in islice(self.tokens, self._index, None):
+            parts.append(text)
+            length += len(text)
+            if length >= limit:
+                break
+        return "".join(parts)[:limit]
 
     def skip_to(self, index: int) -> list[str]:
         """Go on with token `index`, at once; gives the tokens passed over. It never goes back."""

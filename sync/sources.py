@@ -8,7 +8,7 @@ from multimodal.errors import UsageError
 from multimodal.sync.matcher import ProductNames
 from multimodal.sync.meaning import Embed, Meaning
 from multimodal.sync.scanner import Repeat, Scanner
-from multimodal.values import Product
+from multimodal.values import Product, Token
 
 __all__ = ["Sources"]
 
@@ -77,13 +77,22 @@ class Sources:
         """The keys that any narration may bring, in the order of the catalogue."""
         return [self.names.picture(product) for product in self.names.products]
 
-    def scanner(self) -> Scanner:
+    def foresee(self, text: str) -> list[str]:
+        """The pictures that a text to come will bring by names and markers, in their order; by meaning none, as that
+        would take the whole text through the model at once."""
+        if not (text and (self._mentions or self._markers)):
+            return []
+        scanner = self.scanner(meaning=False)
+        cues = [*scanner.feed(Token(text)).cues, *scanner.flush().cues]
+        return list(dict.fromkeys(cue.key for cue in cues))
+
+    def scanner(self, *, meaning: bool = True) -> Scanner:
         """For one narration."""
         return Scanner(
             self.names,
             mentions=self._mentions,
             markers=self._markers,
-            meaning=self._meaning,
+            meaning=self._meaning if meaning else None,
             repeat=self._repeat,
             lead=self._lead,
         )
