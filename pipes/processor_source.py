@@ -57,6 +57,8 @@ class ModelSource:
         self.eos_ids: tuple[int, ...] = local.eos_ids
         self.governor = None if max_budget is None else Governor(max_budget)
         self._kind, self._settings = kind, settings
+        # What an engine takes live counts for all who share it, whoever was first; it is no reason to refuse a sharer.
+        self._later: dict[str, Any] = {}
         self._engine: Any = None
         self._admission: Admission | None = None
         if self.governor is not None:
@@ -84,6 +86,7 @@ class ModelSource:
             from multimodal.pipes.local_engines import shared_engine
 
             self._engine = shared_engine(self.local, cast(Any, self._kind), **self._settings)
+            self._engine.configure(**self._later)
         return cast(Engine, self._engine)
 
     def encode(self, prompt: str | Messages) -> tuple[int, ...]:
@@ -105,7 +108,7 @@ class ModelSource:
             self._needs_steps("mempool_config")
         settings = {name: value for name, value in settings.items() if value is not None}
         if self._engine is None:
-            self._settings |= settings
+            self._later |= settings
         else:
             self._engine.configure(**settings)
 
@@ -165,11 +168,15 @@ class EngineSource:
         if self.tokenizer is None:
             raise UsageError("this processor has no tokenizer; pass tokenizer=..., or use generate with token ids")
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(m) for m in prompt]
+        if not messages or not all({"role", "content"} <= set(each) for each in messages):
+            raise UsageError("messages need one or more dicts, each with a 'role' and a 'content'")
         if getattr(self.tokenizer, "chat_template", None) is not None:
             ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
         else:
             found = self.tokenizer.encode("\n\n".join(str(each["content"]) for each in messages))
             ids = getattr(found, "ids", found)
+        if not ids:
+            raise UsageError("the prompt has no tokens; give some text")
         return tuple(ids)
 
     def fresh_seed(self) -> int | None:

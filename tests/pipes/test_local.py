@@ -210,6 +210,17 @@ def test_memory_warming_up_and_batching_reach_the_engine(llama: LocalModel) -> N
         assert (stream._source._admission.taken, stream._source._admission.window_size) == (2, 30)
 
 
+def test_sharers_may_each_set_what_is_live(llama: LocalModel) -> None:
+    with StreamProcessor(llama, engine="steps") as one, StreamProcessor(llama, engine="steps") as other:
+        one.enable_hybrid_mode(window_size=20)
+        other.enable_hybrid_mode(window_size=40)
+        other.mempool_config(warmup_samples=1, reclaim_policy="size")
+        assert len(one.generate([[5]], max_new_tokens=2).token_ids[0]) == 2
+        assert one.metrics.engine == other.metrics.engine
+        with StreamProcessor(llama, engine="steps", max_rows=3) as third, pytest.raises(UsageError, match="max_rows"):
+            third.generate([[5]])
+
+
 def test_a_manager_that_runs_has_no_reclaim_policy(llama: LocalModel) -> None:
     with StreamProcessor(llama, engine="manager") as stream, pytest.raises(UsageError, match="engine='steps'"):
         stream.mempool_config(warmup_samples=0)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import itertools
 import math
+import threading
 import weakref
 from typing import Any
 
@@ -188,6 +189,30 @@ def test_the_answer_itself_changes_the_stage_on_the_way() -> None:
     virtual(scenario())
 
 
+def test_updates_from_another_thread_while_an_answer_streams() -> None:
+    async def scenario() -> str:
+        pipe, said = stream.prompt("count", max_new_tokens=1000), ""
+        async for token in pipe:
+            said += token.text
+        assert len(pipe.metrics.in_force) > 1
+        return said
+
+    def change() -> None:
+        size = 0
+        while not done.is_set():
+            size += 1
+            stream.update_params(chunk_size=1 + size % 60, priority_threshold=(size % 10) / 10)
+
+    stream, done = processor(), threading.Event()
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        assert virtual(scenario()) == TEXT
+    finally:
+        done.set()
+        thread.join()
+
+
 def test_a_stage_that_the_application_sets_holds_for_all() -> None:
     async def scenario() -> None:
         stream = processor(max_wait=10.0, priority_threshold=0.0)
@@ -260,8 +285,6 @@ def test_a_slow_or_raising_callback_delays_no_token() -> None:
 
     def fails(update: Update) -> None:
         raise ValueError("not mine")
-
-    import threading
 
     gate = threading.Event()
     quiet = virtual(deliveries(processor().prompt("count")))
@@ -366,6 +389,11 @@ def test_wrong_prompts_are_refused_at_once(settings: dict[str, Any], says: str) 
         processor().prompt("count", **settings)
     with pytest.raises(UsageError, match="no tokenizer"):
         StreamProcessor(ScriptEngine(WORDS.ids)).prompt("count")
+    for messages in ([], [{"role": "user"}]):
+        with pytest.raises(UsageError, match="'role' and a 'content'"):
+            processor().prompt(messages)
+    with pytest.raises(UsageError, match="no tokens"):
+        processor().prompt("")
 
 
 def test_ids_work_without_a_tokenizer() -> None:
