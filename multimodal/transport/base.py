@@ -82,6 +82,11 @@ class Picture(Protocol):
         """The encoded bytes."""
         ...
 
+    @property
+    def sha256(self) -> str:
+        """Hex digest of them, by which a viewer knows that it has them."""
+        ...
+
 
 class Source(Protocol):
     """What a session needs of a stream; `MultiModalStream` is one."""
