@@ -44,6 +44,7 @@ class EngineStats(msgspec.Struct):
         cpu: CPU seconds of the engine's work.
         pool_bytes, pool_high_bytes, pool_low_bytes: KV bytes held now, the most and, after the first request, the
             least ever.
+        pool_stalls: answers that found no room in it, so that kept prefixes had to go first.
     """
 
     running: int = 0
@@ -62,6 +63,7 @@ class EngineStats(msgspec.Struct):
     pool_bytes: int = 0
     pool_high_bytes: int = 0
     pool_low_bytes: int = 0
+    pool_stalls: int = 0
 
 
 class Engine(Protocol):

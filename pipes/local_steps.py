@@ -238,7 +238,7 @@ class _Core:
         held, pool, counts = self.stepper, self._pool.stats(), self.stepper.counts
         fields: dict[str, Any] = {name: getattr(counts, name) for name in counts.__struct_fields__}
         fields |= {"running": len(held.rows), "waiting": held.waiting + len(self._came), "pool_bytes": pool.bytes}
-        fields |= {"pool_high_bytes": pool.high_bytes, "pool_low_bytes": pool.low_bytes}
+        fields |= {"pool_high_bytes": pool.high_bytes, "pool_low_bytes": pool.low_bytes, "pool_stalls": pool.stalls}
         return EngineStats(**fields)
 
     def close(self) -> None:
