@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from multimodal.errors import UsageError
@@ -24,12 +24,16 @@ class AnswerPipe:
 
     Args:
         make: gives the reader of the answer, at the first pull: with the tokens between two sync marks (0 = none).
+        prepare: awaited before that, for what takes longer than a loop may be held up.
     """
 
     token_unit = "token"
 
-    def __init__(self, make: Callable[[int], AnswerReader]) -> None:
+    def __init__(
+        self, make: Callable[[int], AnswerReader], prepare: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         self._make: Callable[[int], AnswerReader] | None = make
+        self._prepare = prepare
         self._reader: AnswerReader | None = None
         self._ready: deque[Token] = deque()
         self._sync_interval = 0
@@ -125,7 +129,10 @@ class AnswerPipe:
         self._pulling = True
         try:
             if self._reader is None:
-                assert self._make is not None
+                if self._prepare is not None:
+                    await self._prepare()
+                if self._make is None:
+                    raise StopAsyncIteration  # closed meanwhile
                 self._reader, self._make = self._make(self._sync_interval), None
                 self._reader.start()
             reader = self._reader

@@ -98,7 +98,7 @@ class LocalTextPipe(AnswerPipe):
         def make(sync_interval: int) -> AnswerReader:
             return AnswerReader(source.engine, request, flow, watcher=AnswerWatch(AT_ONCE))
 
-        super().__init__(make)
+        super().__init__(make, source.prepare)
 
 
 def release_models() -> None:

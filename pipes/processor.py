@@ -190,7 +190,7 @@ class StreamProcessor(ProcessorControls):
             watch = self._stages.watch(dialogue, self._callbacks)
             return self._reader(request, watch, self._source.tokenizer, stops, sync_interval)
 
-        pipe = AnswerPipe(make)
+        pipe = AnswerPipe(make, self._source.prepare)
         self._pending.add(pipe)
         self._latest = pipe
         return pipe

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -60,6 +62,7 @@ class ModelSource:
         # What an engine takes live counts for all who share it, whoever was first; it is no reason to refuse a sharer.
         self._later: dict[str, Any] = {}
         self._engine: Any = None
+        self._making = threading.Lock()
         self._admission: Admission | None = None
         if self.governor is not None:
             self._settings["governor"] = self.governor
@@ -81,13 +84,20 @@ class ModelSource:
 
     @property
     def engine(self) -> Engine:
-        """The engine that all who use the model share."""
-        if self._engine is None:
-            from multimodal.pipes.local_engines import shared_engine
+        """The engine that all who use the model share; making it may take seconds."""
+        with self._making:
+            if self._engine is None:
+                from multimodal.pipes.local_engines import shared_engine
 
-            self._engine = shared_engine(self.local, cast(Any, self._kind), **self._settings)
-            self._engine.configure(**self._later)
+                engine = shared_engine(self.local, cast(Any, self._kind), **self._settings)
+                engine.configure(**self._later)
+                self._engine = engine
         return cast(Engine, self._engine)
+
+    async def prepare(self) -> None:
+        """Make the engine, without holding up the event loop."""
+        if self._engine is None:
+            await asyncio.to_thread(lambda: self.engine)
 
     def encode(self, prompt: str | Messages) -> tuple[int, ...]:
         """The token ids of a prompt: a dialogue, or a text, which is a dialogue of one where there is a template."""
@@ -156,6 +166,8 @@ class EngineSource:
     """An engine that the caller made, with a tokenizer beside it; closing the processor leaves it open."""
 
     governor: Governor | None = None
+    prepare = None
+    """It is there."""
 
     def __init__(self, engine: Engine, tokenizer: Any) -> None:
         self.engine, self.tokenizer = engine, tokenizer

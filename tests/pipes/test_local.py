@@ -58,7 +58,7 @@ def test_causal_and_seq2seq_pipes_keep_the_contract(kind: str, engine: str) -> N
     whole = model.generate(torch.tensor([ids["input_ids"]]), max_new_tokens=12)[0]
     answer = whole[1:] if kind == "t5" else whole[len(ids["input_ids"]) :]
     assert text == tokenizer.decode(answer, skip_special_tokens=True)
-    check_text_pipe(pipe, text=text)
+    check_text_pipe(pipe, text=text, limit=60.0)
 
 
 def test_the_chat_template_plain_ids_and_a_dialogue(llama: LocalModel) -> None:
@@ -256,6 +256,34 @@ def test_int8_and_the_edge_profile() -> None:
             assert stream._source._settings["pool_bytes"] == 64 << 20  # type: ignore[union-attr]
     finally:
         torch.set_num_threads(threads)
+
+
+def test_making_the_engine_does_not_hold_up_the_loop() -> None:
+    async def scenario() -> None:
+        with StreamProcessor(tiny_gpt2(), tiny_tokenizer(), engine="steps") as stream:
+            made = []
+            source: Any = stream._source
+            real = type(source).engine.fget
+
+            class Slow(type(source)):  # type: ignore[misc]
+                @property
+                def engine(self) -> Any:
+                    made.append(threading.current_thread())
+                    return real(self)
+
+            source.__class__ = Slow
+            text = await said(stream.prompt("Hi", max_new_tokens=4))
+            assert text
+            assert made[0] is not threading.main_thread()
+
+            early = StreamProcessor(tiny_gpt2(), tiny_tokenizer(), engine="steps").prompt("Hi")
+            pull = asyncio.ensure_future(anext(early))
+            await asyncio.sleep(0)
+            await early.aclose()
+            with pytest.raises(StopAsyncIteration):
+                await pull
+
+    run(scenario())
 
 
 def test_an_engine_lives_as_long_as_somebody_holds_it() -> None:
