@@ -113,12 +113,13 @@ async def closed_loop(ask: Ask, clients: int, asked: Sequence[Sequence[int]]) ->
             group.create_task(client())
     wall, own = time.monotonic() - began, time.process_time() - cpu
     tokens = sum(each.tokens for each in answers)
-    ttfts = [each.first - each.asked for each in answers]
+    ttfts = [each.first - each.asked for each in answers if each.first == each.first]
     return {
         "qps": len(answers) / wall,
         "tokens_per_s": tokens / wall,
-        "ttft_p50_ms": 1000 * percentile(ttfts, 0.5),
-        "ttft_p95_ms": 1000 * percentile(ttfts, 0.95),
+        # Who does not stream has no first token of its own: the answer is there when all of it is.
+        **({"ttft_p50_ms": 1000 * percentile(ttfts, 0.5)} if ttfts else {}),
+        **({"ttft_p95_ms": 1000 * percentile(ttfts, 0.95)} if ttfts else {}),
         "latency_p95_ms": 1000 * percentile([each.last - each.asked for each in answers], 0.95),
         "cpu_ms_per_token": 1000 * own / tokens,
     }
