@@ -185,6 +185,12 @@ def _demo(name: str) -> Any:
     return json.loads((files("multimodal.assets") / "demo" / name).read_text(encoding="utf-8"))
 
 
+def _products() -> list[dict[str, Any]]:
+    """Those that the tour tells of: as many prompts and as much text as ever, however the catalogue grows."""
+    told = {segment["sku"] for segment in _demo("tour.json")["segments"]}
+    return [product for product in _demo("catalog.json")["products"] if product["id"] in told]
+
+
 def _prompts() -> list[str]:
     """Two for each product of the demo shop: an open one, and one about a given fact, with an example before it."""
     products = _demo("catalog.json")["products"]
@@ -207,7 +213,7 @@ def _material(product: dict[str, Any]) -> str:
 
 def _text() -> str:
     """A fixed English text of about a thousand tokens: the demo's tour, descriptions and alternative texts."""
-    catalog, tour = _demo("catalog.json")["products"], _demo("tour.json")["segments"]
+    catalog, tour = _products(), _demo("tour.json")["segments"]
     told = [segment["text"] for segment in tour]
     told += [f"{product['title']}. {product['description']}" for product in catalog]
     told += [image["alt"] for product in catalog for image in product["images"]]
