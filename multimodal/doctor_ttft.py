@@ -83,8 +83,11 @@ def causes(trace: Trace) -> list[Cause]:
     # did not compute in was the busy machine, and of the prompt's passes each but one cost about a decoding step.
     cold = max(0.0, work - trace.warm) if not math.isnan(trace.warm) else 0.0
     rest = work - cold
-    busy = rest * (1 - min(1.0, max(0.0, trace.core_share)))
+    lost = 1 - min(1.0, max(0.0, trace.core_share))
+    busy = rest * lost
     rest -= busy
+    # Nobody was in front: what the thread needed to wake is the machine's, too.
+    woken = trace.queue * lost if not trace.others else 0.0
     share = trace.prefill / work if work else 0.0
     reading, stepping = rest * share, rest * (1 - share)
     step = 0.0 if math.isnan(trace.step) else trace.step * min(1.0, trace.core_share)
@@ -113,14 +116,14 @@ def causes(trace: Trace) -> list[Cause]:
         ),
         Cause(
             "busy machine",
-            busy,
+            busy + woken,
             f"the engine's thread got {trace.core_share:.0%} of a core; load {trace.load_1min:.1f} on"
             f" {trace.cores} cores",
             "move other work away, or give the engine fewer threads than cores",
         ),
         Cause(
             "busy engine",
-            trace.queue,
+            trace.queue - woken,
             f"{trace.others} answers were in front",
             "raise max_rows, or run more engines",
         ),
