@@ -7,6 +7,9 @@ L2. Above the target it falls by the share by which the steps were too long, to 
 L3. A number of rows that was too many is tried again only after a pause, which doubles with each failure, or when
     steps have become faster since. So it settles instead of swinging.
 L4. Rows above the limit, which were there before it fell and leave as they finish, say nothing about it.
+L5. Where steps are so long that even one row alone misses the target, or two of its falls foretell that it will by far,
+    fewer rows buy nothing and cost the throughput of those left out: the limit goes back to where its fall began, and
+    stays for a while.
 
 The classic rule (Chiu and Jain, 1989) is L1 and L2; it swings for ever, as it must where nobody knows what the others
 do. Here one batch is alone with its target and may remember (L3).
@@ -33,6 +36,8 @@ FASTER = 0.8
 """Share of its earlier step time at which a batch is held to be another matter (L3)."""
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 64.0
 """Seconds before what was too many is tried again (L3)."""
+BY_FAR = 1.25
+"""Times the target that one row alone is foretold to take: with steps that vary by 2 % the forecast errs by a tenth."""
 
 
 class RowLimit:
@@ -56,6 +61,9 @@ class RowLimit:
         self._tried: float | None = None
         self._bad = self._until = self._was = 0.0
         self._pause = FIRST_PAUSE
+        self._fell: tuple[int, float] | None = None
+        self._top = 1
+        self._vain_until = -math.inf
         self.configure(max_rows, target)
 
     def configure(self, max_rows: int | None = None, target: float | None = None) -> None:
@@ -91,9 +99,27 @@ class RowLimit:
         slow, most = sorted(self._steps)[-2], self._most
         self._forget()
         if slow > self.target:
-            self._lower(most, slow, now)
+            if now >= self._vain_until and not self._in_vain(most, slow, now):
+                self._lower(most, slow, now)
         elif most >= self.limit:
             self._passed(slow, now)
+
+    def _in_vain(self, rows: int, slow: float, now: float) -> bool:
+        """L5: a step costs a fixed time and some for each row, which two points tell."""
+        fell, self._fell = self._fell, (rows, slow)
+        if fell is None:
+            self._top = self.limit
+        alone = slow if rows == 1 else 0.0
+        if fell is not None and fell[0] > rows:
+            each = max(0.0, (fell[1] - slow) / (fell[0] - rows))
+            alone = max(alone, (slow - each * (rows - 1)) / BY_FAR)
+        if alone <= self.target:
+            return False
+        self._fell, self._vain_until = None, now + LONGEST_PAUSE
+        self._begin()
+        self.limit = min(self._top, self.max_rows)
+        self.raised += 1
+        return True
 
     def _lower(self, rows: int, slow: float, now: float) -> None:
         if self._tried is not None and rows == self.limit:
@@ -108,7 +134,8 @@ class RowLimit:
         self.limit = max(1, limit)
 
     def _passed(self, slow: float, now: float) -> None:
-        self._tried = None
+        self._tried = self._fell = None
+        self._vain_until = -math.inf
         if self.limit >= self._bad:
             self._bad, self._pause = math.inf, FIRST_PAUSE
         if slow > self.target * CALM or self.limit >= self.max_rows:

@@ -81,10 +81,26 @@ def test_noise_does_not_make_it_swing(noise: float) -> None:
     assert late(steps, 20) < 0.05
 
 
-def test_a_machine_that_cannot_keep_the_target_serves_one() -> None:
-    limit, steps = serve(lambda rows: 0.2, seconds=60)
-    assert limits(steps, 30) == {1}
-    assert limit.lowered <= START_ROWS
+@pytest.mark.parametrize("each", [0.0, 0.002, 0.008])
+def test_a_machine_that_misses_the_target_with_one_row_serves_as_many_as_before(each: float) -> None:
+    """L5: fewer rows would not make its steps short enough, and would leave the others waiting."""
+    limit, steps = serve(lambda rows: 0.15 + each * rows, seconds=300)
+    settled = [limit for now, limit, _ in steps if now > 30]
+    assert sum(rows == START_ROWS for rows in settled) / len(settled) > 0.8
+    assert min(settled) >= START_ROWS // 2
+    assert limit.lowered <= 8
+
+
+def test_a_target_that_some_rows_meet_is_met_although_the_first_step_down_gains_little() -> None:
+    _, steps = serve(lambda rows: 0.07 + 0.008 * rows, seconds=120)
+    assert limits(steps, 30) <= {2, 3}
+    assert late(steps, 30) < 0.05
+
+
+def test_it_looks_again_when_the_machine_has_become_faster() -> None:
+    _, steps = serve(lambda rows: 0.04 + 0.004 * rows, load=lambda now: 4.0 if now < 60 else 1.0, seconds=150)
+    assert START_ROWS in limits(steps, 30, 60)
+    assert max(limits(steps, 130)) >= 12
 
 
 def test_one_judgement_takes_the_excess_and_a_quarter_at_most() -> None:
