@@ -54,6 +54,12 @@ class Odd:
     says: str = ""
     listed: bool = True
 
+    @property
+    def turned(self) -> bool:
+        """Whether its pixels are stored otherwise than upright."""
+        turning = ("orientation", "turned", "exif", "late-exif", "gps")
+        return self.name.startswith(turning) and "-1." not in self.name
+
 
 def chart(colors: tuple[Color, ...] = CHART, patch: int = PATCH) -> Pixels:
     """RGB, [2 patch, 4 patch, 3]."""
