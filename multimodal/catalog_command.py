@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multimodal.errors import UsageError
+from multimodal.picture_options import add_fetch, inspect_pictures, remote_of
 
 if TYPE_CHECKING:
     from multimodal.pipes.catalog import Catalog, Progress, RowProblem
+    from multimodal.pipes.remote_pictures import RemotePictures
     from multimodal.values import Product
 
 __all__ = ["add_catalog"]
@@ -39,9 +42,10 @@ def add_catalog(commands: Any) -> None:
     check = kinds.add_parser(
         "check",
         help="name what is wrong with a catalogue, line by line",
-        description="Exit code 1 = rows are left out, or none is a product.",
+        description="Exit code 1 = rows are left out, none is a product, or (with --fetch) a picture cannot be shown.",
     )
     _files(check)
+    add_fetch(check.add_argument_group("pictures: --fetch looks into every one, fetched where it has to be"))
     check.add_argument("--limit", type=int, default=0, metavar="N", help="name at most N problems (default 0 = all)")
     check.set_defaults(run=_check)
 
@@ -130,12 +134,40 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    remote = remote_of(options)
     catalog = _loaded(options)
+    summary = _summary(catalog)
+    if remote is not None:
+        try:
+            summary["pictures_refused"] = _refused(catalog, remote)
+        finally:
+            remote.close()
+        summary["ok"] = summary["ok"] and not summary["pictures_refused"]
     if options.json:
-        print(json.dumps(_summary(catalog), ensure_ascii=False))
-    else:
-        print(f"{catalog.format}: {catalog.report(options.limit or sys.maxsize)}")
-    return 0 if _good(catalog) else 1
+        print(json.dumps(summary, ensure_ascii=False))
+        return 0 if summary["ok"] else 1
+    limit = options.limit or sys.maxsize
+    print(f"{catalog.format}: {catalog.report(limit)}")
+    if remote is not None:
+        refused = summary["pictures_refused"]
+        print(f"{len(catalog.pictures) - len(refused)} of {len(catalog.pictures)} pictures can be shown")
+        for entry in refused[:limit]:
+            print(f"  picture {entry['key']} of {entry['product']}: {entry['reason']}: {entry['detail']}")
+        if len(refused) > limit:
+            print(f"  and {len(refused) - limit} more")
+    return 0 if summary["ok"] else 1
+
+
+def _refused(catalog: Catalog, remote: RemotePictures) -> list[dict[str, str]]:
+    from multimodal.pipes.catalog import CatalogImagePipe
+    from multimodal.pipes.images import ImageStore
+
+    store = ImageStore()
+    found = asyncio.run(inspect_pictures(CatalogImagePipe(catalog, store=store, remote=remote), store))
+    return [
+        {"key": picture.key, "product": picture.product, "reason": refused.reason, "detail": str(refused)}
+        for picture, refused in found
+    ]
 
 
 def _show(options: argparse.Namespace) -> int:

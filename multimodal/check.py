@@ -35,6 +35,8 @@ __all__ = ["check_tour", "serving", "summary"]
 
 START_LIMIT = 60.0
 """Seconds a server may take until it prints its URL: reading a large catalogue on a busy machine included."""
+WARM_LIMIT = 1800.0
+"""The same where it encodes pictures beforehand: AVIF takes a quarter of a second a picture and size."""
 STALL_LIMIT = 30.0
 """Seconds without anything new from the player after which a tour counts as stuck."""
 MAX_HOLD = 0.25
@@ -92,6 +94,7 @@ async def serving(options: Sequence[str]) -> AsyncIterator[str]:
         UsageError: it did not start; with its own words.
     """
     port = () if "--port" in options else ("--port", "0")
+    limit = WARM_LIMIT if "--warm" in options else START_LIMIT
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "multimodal", "tour", *port, *options),
         stdout=asyncio.subprocess.PIPE,
@@ -101,12 +104,10 @@ async def serving(options: Sequence[str]) -> AsyncIterator[str]:
     assert process.stderr is not None
     try:
         try:
-            async with asyncio.timeout(START_LIMIT):
+            async with asyncio.timeout(limit):
                 line = (await process.stdout.readline()).decode()
         except TimeoutError as error:
-            raise UsageError(
-                f"the server printed no URL within {START_LIMIT:g} s; start it alone to see why"
-            ) from error
+            raise UsageError(f"the server printed no URL within {limit:g} s; start it alone to see why") from error
         found = re.search(r"http://\S+", line)
         if found is None:
             said = (await process.stderr.read()).decode().strip() or line.strip()

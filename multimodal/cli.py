@@ -17,6 +17,7 @@ from multimodal.catalog_command import add_catalog
 from multimodal.commands import PORT, add_commands, add_shop, mapping
 from multimodal.errors import MultiModalError, UsageError
 from multimodal.model_commands import add_model_commands
+from multimodal.picture_options import add_fetch, add_store, picture_words, remote_of, store_of, warm_up
 from multimodal.values import LATE_POLICIES
 
 __all__ = ["main", "parser"]
@@ -33,11 +34,14 @@ BENCHES = {
     "images": "a 3000-px photograph to 800 px beside plain Pillow and pyvips, and 195 odd files",
     "import-time": "what `import multimodal` costs and loads",
     "links": "a real Chromium behind bad networks, with a hidden tab, and lost last words",
+    "overflow": "200 answers for consumers at half their speed, beside clearing the queue and dropping a tenth",
     "paint": "word/picture pairs on captured pixels, with planted faults in the same run",
     "picture-cache": "lru, size and hybrid on a trace of 2,000 pictures; what `keep_free` costs and buys",
     "player-size": "bytes of the browser's player, minified and compressed",
+    "sessions": "10,000 sessions with callbacks of every kind: what they leave behind, whom a slow callback delays",
     "slow-client": "2,000 words for a Chromium throttled four times: does skew grow",
     "stream": "cost per token of a whole in-process stream, beside pipecat's",
+    "sweeps": "what each setting of a stream processor moves, a table for every one",
     "text-layer": "ids to aligned text: detok, stops, fillers, chunks and sync, at 250 and 4,000 tokens",
     "tour": "the whole matrix of `tour --check`: catalogues, sync intervals, slow pictures",
     "transport": "the road on loopback: set-up, and how long words wait while pictures flow",
@@ -94,6 +98,9 @@ def _add_tour(tour: argparse.ArgumentParser) -> None:
     add_shop(shop)
     shop.add_argument("--narrator", default="script", metavar="script", help="who narrates; this version has: script")
     shop.add_argument("--lang", default="en", metavar="en", help="language of the narration; this version has: en")
+    pictures = tour.add_argument_group("its pictures")
+    add_fetch(pictures)
+    add_store(pictures)
     how = tour.add_argument_group("how it is played")
     how.add_argument(
         "--sync-interval", type=int, default=3, metavar="N", help="tokens between two sync marks (default 3)"
@@ -139,16 +146,23 @@ def _tour(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
+    import msgspec
+
     from multimodal.demos.product_tour.tour import Settings, demo_tour, shop_tour, tour_app
+    from multimodal.pipes.images import shared_store
     from multimodal.serving.run import Recordings, serve
 
     tour = shop_tour(options.catalog, options.images, mapping(options)) if options.catalog else demo_tour()
     settings = Settings(options.sync_interval, options.late, options.slow_images / 1000, options.speed)
     if options.catalog:
         print(f"{options.catalog}: {tour.catalog.report()}", file=sys.stderr)
+    store, fetched = store_of(options)
+    tour = msgspec.structs.replace(tour, store=store or shared_store(), remote=remote_of(options, fetched))
     # One stream is made and thrown away, so that a wrong option is told here and not to the first viewer.
     asyncio.run(tour.stream(settings).aclose())
     recordings = Recordings(options.record) if options.record else None
+    if options.warm is not None and tour.store is not None:
+        warm_up(tour.image_pipe(), [product.id for product in tour.shown[: options.warm]], tour.store)
     app = tour_app(tour, settings, recordings.begin if recordings else None)
     return serve(app, PORT if options.port is None else options.port, f"the {tour.name} tour")
 
@@ -160,7 +174,7 @@ def serve_arguments(options: argparse.Namespace) -> list[str]:
     for name in ("catalog", "images", "map"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
-    return words
+    return words + picture_words(options)
 
 
 def _bench(options: argparse.Namespace) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,9 +17,13 @@ from multimodal.pipes.feed_fold import Fold
 from multimodal.pipes.feed_products import RowProblem
 from multimodal.pipes.feed_words import currency_code
 from multimodal.pipes.finder import PictureFinder
-from multimodal.pipes.images import ImageStore
-from multimodal.pipes.prepared import PictureFile, PreparedImagePipe
-from multimodal.values import Product, ProductImage
+from multimodal.pipes.images import ImageStore, PictureRefused, Warmed
+from multimodal.pipes.ladder import AVIF, WEBM, WEBP
+from multimodal.pipes.prepared import PictureFile, PreparedImagePipe, source_of
+from multimodal.values import Product, ProductImage, ViewerNeeds
+
+if TYPE_CHECKING:
+    from multimodal.pipes.remote_pictures import RemotePictures
 
 __all__ = ["Catalog", "CatalogImagePipe", "Progress", "RowProblem", "Shop", "load_catalog"]
 
@@ -25,6 +31,8 @@ Progress = Callable[[int, float], None]
 
 _EVERY = 256
 _FINE = ("", "")
+_PLAYS = ViewerNeeds((WEBM,))
+_FETCHED = ("http://", "https://")
 
 
 class Catalog(msgspec.Struct, frozen=True):
@@ -94,8 +102,8 @@ def load_catalog(
 
     A row of a table without id and title (or with the id of the row above and no title) is a variant of the product
     above; its pictures are added. Pictures are found by path below `images` or `base`, else by name: exactly, in other
-    case, by stem; a URL by its last part, as nothing is fetched from the network. Keys of pictures that name none: the
-    product's id, then id-2, id-3, ...
+    case, by stem; a URL by its last part. One that has a URL and no file keeps the URL, for a pipe that may fetch it:
+    nothing is fetched here. Keys of pictures that name none: the product's id, then id-2, id-3, ...
 
     Args:
         path: a file in any of `multimodal.pipes.feed.FORMATS`, told by its content; several files (the pages of a
@@ -176,7 +184,8 @@ def _found(
                 problem = ("not_found", finder.missing(image.source))
                 if not (remote and "://" in image.source):
                     fold.warn(where, *problem)
-            files.append(PictureFile(image.key, file, product.id, image.alt, problem))
+            url = image.source if file is None and image.source.casefold().startswith(_FETCHED) else ""
+            files.append(PictureFile(image.key, file, product.id, image.alt, problem, url))
     return tuple(products), tuple(files)
 
 
@@ -189,6 +198,7 @@ class CatalogImagePipe(PreparedImagePipe):
         mapping: field -> column, where `catalog` is a path.
         store: who prepares them; None = the store that all pipes of the process share.
         ahead: how many pictures to prepare before they are pulled.
+        remote: who fetches pictures that have a URL and no file; None = they are missed as ``not_found``.
 
     Raises:
         UsageError: as `load_catalog`; or `images` or `mapping` beside a loaded catalogue.
@@ -202,6 +212,7 @@ class CatalogImagePipe(PreparedImagePipe):
         mapping: Mapping[str, str] | None = None,
         store: ImageStore | None = None,
         ahead: int = 4,
+        remote: RemotePictures | None = None,
     ) -> None:
         if not isinstance(catalog, Catalog):
             catalog = load_catalog(catalog, images, mapping=mapping)
@@ -213,9 +224,65 @@ class CatalogImagePipe(PreparedImagePipe):
             for product in catalog.products
             if not product.images
         }
-        super().__init__(catalog.pictures, missing=missing, store=store, ahead=ahead)
+        super().__init__(catalog.pictures, missing=missing, store=store, ahead=ahead, remote=remote)
 
     @property
     def products(self) -> tuple[Product, ...]:
         """The catalogue's products, in its order."""
         return self.catalog.products
+
+    async def locate(self, picture: PictureFile) -> Path | PictureRefused:
+        """The file of one of its pictures, fetched where it has to be; why there is none, otherwise."""
+        path = self._path(picture)
+        if path is not None:
+            return path
+        if self._remote is None or not picture.url:
+            return PictureRefused(*picture.problem)
+        return await self._remote.fetch(picture.url)
+
+    async def warm(
+        self,
+        products: Iterable[str] | None = None,
+        *,
+        formats: tuple[str, ...] = (WEBP, AVIF),
+        progress: Progress | None = None,
+    ) -> Warmed:
+        """Fetch and encode pictures before anybody asks: each in every size of the ladder, a clip in its own.
+
+        Every pipe of the same store has them then, AVIF for viewers that decode it. A store that keeps less than this
+        in memory and has no disk lets go of what was made first. Cancelling it keeps what is ready.
+
+        Args:
+            products: whose pictures, most wanted first; None = the whole catalogue, in its order.
+            formats: the formats of still pictures.
+            progress: called with the number of pictures done and their share from 0 to 1, after each.
+
+        Raises:
+            UsageError: an id that is not in the catalogue.
+        """
+        wanted, began = self._of(products), time.monotonic()
+        ready, refused = 0, []
+        for number, picture in enumerate(wanted, 1):
+            place = await self.locate(picture)
+            if isinstance(place, PictureRefused):
+                refused.append(place)
+            else:
+                ladder = self._store.ladder
+                rungs = ladder.choose_clip(_PLAYS) if picture.clip else ladder.every(formats)
+                warmed = await self._store.warm([source_of(picture, place)], rungs)
+                ready += warmed.ready
+                refused += warmed.refused[:1]  # the same of every size
+            if progress is not None:
+                progress(number, number / len(wanted))
+        return Warmed(ready, tuple(refused), time.monotonic() - began)
+
+    def _of(self, products: Iterable[str] | None) -> list[PictureFile]:
+        if products is None:
+            return list(self._pictures.values())
+        named: dict[str, list[PictureFile]] = {product.id: [] for product in self.catalog.products}
+        for picture in self._pictures.values():
+            named[picture.product].append(picture)
+        order = list(dict.fromkeys(products))
+        if unknown := next((product for product in order if product not in named), None):
+            raise UsageError(f"no product {unknown!r} in the catalogue; it has {len(named)}")
+        return [picture for product in order for picture in named[product]]

@@ -21,7 +21,7 @@ from multimodal.values import Asset, EncodedImage, ImageFailure, ViewerNeeds
 if TYPE_CHECKING:
     from multimodal.pipes.remote_pictures import RemotePictures
 
-__all__ = ["VIDEO_SUFFIXES", "PictureFile", "PreparedImagePipe", "as_text"]
+__all__ = ["VIDEO_SUFFIXES", "PictureFile", "PreparedImagePipe", "as_text", "source_of"]
 
 VIDEO_SUFFIXES = frozenset({".mp4", ".webm", ".mov", ".m4v", ".mkv"})
 """Names of videos; what is in them is looked at when they are opened."""
@@ -146,7 +146,7 @@ class PreparedImagePipe:
         places = [(picture, self._path(picture)) for picture in pictures]
         readable = [(picture, path) for picture, path in places if path is not None]
         looks = await asyncio.gather(
-            *(self._store.look(_source(picture, path), self._suits(picture)) for picture, path in readable)
+            *(self._store.look(source_of(picture, path), self._suits(picture)) for picture, path in readable)
         )
         return [
             Asset(
@@ -200,7 +200,7 @@ class PreparedImagePipe:
                 unknown = ("unknown_key", f"no picture {key!r} here; there are {len(self._pictures)}")
                 future = _refused(self._missing.get(key, unknown))
             elif (path := self._path(picture)) is not None:
-                future = self._store.prepare(_source(picture, path), self._suits(picture))
+                future = self._store.prepare(source_of(picture, path), self._suits(picture))
             elif self._remote is not None and picture.url:
                 future = self._fetched(picture, self._remote)
             else:
@@ -231,7 +231,7 @@ class PreparedImagePipe:
             if isinstance(place, PictureRefused):
                 done.set_result(place)
             else:
-                stage = self._store.prepare(_source(picture, place), self._suits(picture))
+                stage = self._store.prepare(source_of(picture, place), self._suits(picture))
                 stage.add_done_callback(finish)
 
         def finish(prepared: asyncio.Future[Encoded | PictureRefused]) -> None:
@@ -284,7 +284,8 @@ def _alt(picture: PictureFile, note: str) -> str:
     return f"{picture.alt} ({note})" if picture.alt and note else picture.alt
 
 
-def _source(picture: PictureFile, path: Path) -> Source:
+def source_of(picture: PictureFile, path: Path) -> Source:
+    """What of its file is to be prepared."""
     if picture.clip:
         return Moment(path, 0.0, 0.0)
     return path if picture.at is None else Moment(path, picture.at, picture.window)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from multimodal import __version__
-from multimodal.cli import main, parser
+from multimodal.cli import main, parser, serve_arguments
 from multimodal.serving.run import Recordings
 
 
@@ -82,7 +82,8 @@ def test_help_names_every_command_and_option() -> None:
         assert f"\n    {name} " in done.stdout
     tour = subprocess.run(command("tour", "--help"), capture_output=True, text=True, check=True).stdout
     own = ["catalog", "images", "map", "narrator", "lang", "sync-interval", "late", "slow-images", "speed", "port"]
-    for option in [*own, "check", "json", "record"]:
+    pictures = ["fetch", "fetch-allow", "fetch-port", "referer", "warm", "keep-pictures"]
+    for option in [*own, *pictures, "check", "json", "record"]:
         assert f"--{option}" in tour
     version = subprocess.run(command("--version"), capture_output=True, text=True, check=True).stdout
     assert version.strip() == f"multimodal-stream {__version__}"
@@ -106,6 +107,38 @@ def test_a_tour_is_served_until_interrupted() -> None:
         assert process.wait(20) == 0
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
+
+
+def test_a_server_that_checks_is_given_every_option() -> None:
+    words = ["--catalog", "c.csv", "--images", "i", "--map", "title=name", "--fetch", "--fetch-allow", "10.0.0.0/8"]
+    words += [
+        "--fetch-allow",
+        "fd00::/8",
+        "--fetch-port",
+        "8080",
+        "--referer",
+        "r",
+        "--warm",
+        "3",
+        "--keep-pictures",
+        "k",
+    ]
+    words += ["--sync-interval", "1", "--late", "hold", "--speed", "2.0", "--slow-images", "5.0", "--port", "0"]
+    options = parser().parse_args(["tour", *words])
+    assert vars(parser().parse_args(["tour", *serve_arguments(options)])) == vars(options)
+
+
+def test_pictures_are_made_and_kept_before_the_server_says_it_is_ready(tmp_path: Path) -> None:
+    kept = ["--warm", "1", "--keep-pictures", str(tmp_path)]
+    said = []
+    for _ in range(2):
+        with server(*kept) as (_, process):
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=20)
+        said.append(next(line for line in errors.splitlines() if line.startswith("warmed 1 products in")))
+    assert "16 encodings ready (16 made now)" in said[0]
+    assert "16 encodings ready (0 made now)" in said[1]
+    assert (tmp_path / "encoded").is_dir()
 
 
 def test_a_shops_own_catalogue_is_toured_and_its_bad_rows_are_told(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("player", "assets"),
     ("demos", "bench", "check", "recordings"),
     ("replay", "plan", "doctor", "doctor_answer", "doctor_machine", "doctor_probe", "doctor_ttft", "doctor_versions"),
-    ("catalog_command", "commands", "model_commands", "cli", "__main__"),
+    ("picture_options", "catalog_command", "commands", "model_commands", "cli", "__main__"),
 )
 LAZY_UPWARDS = {("sync", "stream"), ("sync", "transport"), ("sync", "browser"), ("sync", "check")}
 """Runners and fixtures of the kit import these inside functions (the contract allows it)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from multimodal.values import LatePolicy, Product
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from multimodal.pipes.images import ImageStore
+    from multimodal.pipes.remote_pictures import RemotePictures
     from multimodal.serving.app import Recorder
 
 __all__ = ["Settings", "Tour", "demo_tour", "shop_tour", "tour_app"]
@@ -45,13 +47,18 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Tour(msgspec.Struct, frozen=True):
-    """A tour: the shop's name and line, its catalogue, and the plan of what is said and shown."""
+    """A tour: the shop's name and line, its catalogue, and the plan of what is said and shown.
+
+    `store` prepares its pictures (None = the store that the process shares), `remote` fetches those that have no file.
+    """
 
     name: str
     tagline: str
     language: str
     catalog: Catalog
     plan: TourPlan
+    store: ImageStore | None = None
+    remote: RemotePictures | None = None
 
     def text_pipe(self, settings: Settings) -> ScriptTextPipe:
         """Its words at a narrator's pace."""
@@ -61,11 +68,22 @@ class Tour(msgspec.Struct, frozen=True):
         }
         return ScriptTextPipe(list(tokens), gap=GAP, stalls=breaths, speed=settings.speed)
 
+    def image_pipe(self) -> CatalogImagePipe:
+        """Its pictures."""
+        return CatalogImagePipe(self.catalog, store=self.store, remote=self.remote)
+
+    @property
+    def shown(self) -> list[Product]:
+        """The catalogue's products in the order of the tour."""
+        catalogue = {product.id: product for product in self.catalog.products}
+        order = dict.fromkeys(cue.product for cue in self.plan.cues if cue.product in catalogue)
+        return [catalogue[product] for product in order]
+
     def stream(self, settings: Settings) -> MultiModalStream:
         """A stream that plays it once. Pictures are prepared once for all streams of the process."""
         return MultiModalStream(
             text_pipe=self.text_pipe(settings),
-            image_pipe=CatalogImagePipe(self.catalog),
+            image_pipe=self.image_pipe(),
             sync_interval=settings.sync_interval,
             cues=self.plan.cues,
             chapters=self.plan.starts,
@@ -134,8 +152,7 @@ def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None) -
         finally:
             await tours.state.sessions.aclose()
 
-    products = _shown(tour)
-    page = build_routes(tour.name, tour.tagline, language=tour.language, products=products, poster=_poster(tour))
+    page = build_routes(tour.name, tour.tagline, language=tour.language, products=tour.shown, poster=_poster(tour))
     return Starlette(routes=[Mount("/tour", tours), *page], lifespan=lifespan)
 
 
@@ -146,13 +163,6 @@ def _poster(tour: Tour) -> bytes:
     if path is None or not path.is_file() or path.stat().st_size > POSTER_LIMIT_BYTES:
         return b""
     return path.read_bytes()
-
-
-def _shown(tour: Tour) -> Sequence[Product]:
-    """The catalogue's products in the order of the tour."""
-    catalogue = {product.id: product for product in tour.catalog.products}
-    order = dict.fromkeys(cue.product for cue in tour.plan.cues if cue.product in catalogue)
-    return [catalogue[product] for product in order]
 
 
 def _segment(entry: dict[str, Any]) -> Segment:
