@@ -69,6 +69,8 @@ class GenerationRequest(msgspec.Struct, frozen=True):
         logprobs: how many of the likeliest tokens to report beside the chosen one; 0 = only the chosen one's,
             None = none at all.
         min_new_tokens: so many tokens come before an end token may be chosen.
+        context: what it is about, such as a product's id: requests of one context are run together where a batch
+            groups by it; "" = only a shared beginning of the prompt counts.
 
     Raises:
         UsageError: an empty prompt, or a number out of its range.
@@ -80,6 +82,7 @@ class GenerationRequest(msgspec.Struct, frozen=True):
     eos_ids: tuple[int, ...] = ()
     logprobs: int | None = None
     min_new_tokens: int = 0
+    context: str = ""
 
     def __post_init__(self) -> None:
         if not self.prompt_ids:

@@ -94,7 +94,7 @@ class RowScheduler(FIFOScheduler):
             row = book.row(row_id)
             if row is not None and not row.admitted and row.offered is not admission:
                 row.offered = admission
-                admission.offer(row_id, row.request.prompt_ids, now)
+                admission.offer(row_id, row.request.prompt_ids, now, row.request.context or None)
         for taken in admission.take(now, running, max(0, book.max_rows - running), idle=not running):
             row = book.row(str(taken))
             if row is not None:

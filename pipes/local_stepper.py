@@ -100,7 +100,7 @@ class Stepper:
         """A request came."""
         self._waiting[id(row)] = row
         if self.admission is not None:
-            self.admission.offer(id(row), row.request.prompt_ids, self._clock())
+            self.admission.offer(id(row), row.request.prompt_ids, self._clock(), row.request.context or None)
 
     def change_admission(self, admission: Admission | None) -> None:
         """Another one decides from now on; those that wait are offered to it in the order they came."""
@@ -110,7 +110,7 @@ class Stepper:
         self.admission = admission
         if admission is not None:
             for key, row in self._waiting.items():
-                admission.offer(key, row.request.prompt_ids, self._clock())
+                admission.offer(key, row.request.prompt_ids, self._clock(), row.request.context or None)
 
     @property
     def waiting(self) -> int:

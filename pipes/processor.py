@@ -27,6 +27,8 @@ __all__ = ["StreamProcessor"]
 
 EDGE_ROWS, EDGE_POOL = 2, 64 << 20
 """Rows and KV bytes with `edge_mode`: two answers of a small model, some 3,000 tokens of 135 M parameters."""
+EDGE_MEMORY = 4 << 30
+"""Bytes that a model may need with `edge_mode`, the weights as they are read included."""
 
 
 class StreamProcessor(ProcessorControls):
@@ -43,9 +45,9 @@ class StreamProcessor(ProcessorControls):
         buffer_factor: how many times the consumer's measured need is made ahead; 1.2 to 1.8 is sensible.
         priority_threshold: filler words ride the low lane: 0 = none, 1 = every word that can be one.
         quant_mode: "int8" = the linear layers' weights in 8 bits; None = as loaded.
-        edge_mode: for a small machine: int8 unless `quant_mode` says otherwise, one torch thread for the whole
-            process, 2 rows, 64 MiB for keys and values, chunks of 16 tokens within 0.8 s, and nothing made ahead
-            beyond the need (factor 1.0), each unless something else than its default is given.
+        edge_mode: for a small machine: int8 unless `quant_mode` says otherwise, at most 4 GiB for the model, one
+            torch thread for the whole process, 2 rows, 64 MiB for keys and values, chunks of 16 tokens within 0.8 s,
+            and nothing made ahead beyond the need (factor 1.0), each unless something else than its default is given.
         max_budget: CPU-seconds per minute that generation may take (15 = a quarter of one core); None = no bound.
         engine: "auto", "manager" (transformers' continuous batching) or "steps" (our own step loop).
         max_wait: seconds that a token waits for its chunk at most.
@@ -58,7 +60,8 @@ class StreamProcessor(ProcessorControls):
         skip_special_tokens: leave them out of the text.
 
     Raises:
-        UsageError: a value out of its range, or a model that cannot be had or cannot generate.
+        UsageError: a value out of its range, a model that cannot be had or cannot generate, or one that does not fit
+            into the memory (the sum is shown).
     """
 
     token_unit = "token"
@@ -100,6 +103,7 @@ class StreamProcessor(ProcessorControls):
             engine="steps" if engine == "auto" and pool_bytes is not None else engine,
             settings={"max_rows": max_rows, "pool_bytes": pool_bytes},
             max_budget=max_budget,
+            memory=EDGE_MEMORY if edge_mode else None,
         )
         self._answers = Answers()
         super().__init__(source, StageDesk(settings, stages, self._answers))
@@ -158,6 +162,7 @@ class StreamProcessor(ProcessorControls):
         stop: Sequence[str] = (),
         logprobs: int | None = None,
         eos_ids: Sequence[int] | None = None,
+        context: str = "",
     ) -> AnswerPipe:
         """A text pipe (T1-T8) for the answer to a prompt; the model is asked at its first pull.
 
@@ -168,6 +173,7 @@ class StreamProcessor(ProcessorControls):
             stop: texts that end the answer; they are not shown.
             logprobs: how many of the likeliest tokens to report; None = nothing.
             eos_ids: the tokens that end the answer, in place of the model's own.
+            context: what it is about, such as a product's id; `enable_hybrid_mode` runs those of one context together.
 
         Raises:
             UsageError: a value out of its range, no tokenizer, messages that the template refuses, or it is closed.
@@ -180,6 +186,7 @@ class StreamProcessor(ProcessorControls):
             self._source.eos_ids if eos_ids is None else tuple(eos_ids),
             logprobs,
             min_new_tokens,
+            context,
         )
         stops = list(stop) if not isinstance(stop, str) else stop
         TextFlow(self._source.tokenizer, stop=stops)  # refused here rather than at the first pull

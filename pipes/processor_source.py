@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ __all__ = ["Messages", "ModelSource", "WarmUp", "open_source"]
 Messages = Sequence[Mapping[str, Any]]
 """A dialogue: each message has a "role" and a "content"."""
 
+SHORT_ANSWER = 512
+"""Tokens that a model which fits at all has room for."""
 WARM_ROUND = 8
 """Prompts run together while warming up: between two rounds the time is looked at."""
 
@@ -228,11 +231,16 @@ def open_source(
     engine: str,
     settings: dict[str, Any],
     max_budget: float | None,
+    memory: int | None = None,
 ) -> ModelSource | EngineSource:
     """The source for whatever a processor was given: an engine, or what `LocalModel.load` reads.
 
+    Args:
+        model, tokenizer, quant_mode, engine, settings, max_budget: as the processor was given them.
+        memory: bytes that the model may need; None = what the machine has free, asked of files only.
+
     Raises:
-        UsageError: an engine with settings for a model; or as `LocalModel.load`.
+        UsageError: an engine with settings for a model, a model that does not fit; or as `LocalModel.load`.
     """
     if hasattr(model, "submit") and hasattr(model, "stats"):
         given = {"quant_mode": quant_mode, "max_budget": max_budget, **settings}
@@ -241,8 +249,24 @@ def open_source(
         return EngineSource(model, tokenizer)
     from multimodal.pipes.local_loading import LocalModel
 
+    _check_fits(model, quant_mode, memory)
     local = LocalModel.load(model, tokenizer=tokenizer, quant_mode=quant_mode)
     return ModelSource(local, engine, {n: v for n, v in settings.items() if v is not None}, max_budget)
+
+
+def _check_fits(model: Any, quant_mode: str | None, memory: int | None) -> None:
+    """Before a byte of the weights is read: a machine that runs out of memory says nothing any more."""
+    from multimodal.estimate import check_fits
+    from multimodal.weights import read_shape, shape_of
+
+    is_file = isinstance(model, str | os.PathLike) and os.path.exists(model)
+    if not is_file and (memory is None or not hasattr(model, "parameters")):
+        return
+    try:
+        shape = read_shape(model) if is_file else shape_of(model)
+    except UsageError:
+        return  # a kind whose sizes are not known here; whether it loads is for transformers to say
+    check_fits(shape, quant_mode=quant_mode, context=SHORT_ANSWER, memory=memory)
 
 
 def _eos_of(tokenizer: Any) -> tuple[int, ...]:
