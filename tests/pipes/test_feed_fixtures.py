@@ -15,7 +15,7 @@ from tests.pipes.test_catalog_round_trip import said
 def test_the_demo_comes_back_from_every_format(kind: str) -> None:
     name, recognised, _ = WRITERS[kind]
     assert (FOLDER / name).read_bytes() == written(kind), "the demo has changed: run python -m tests.pipes.feeds.make"
-    catalog = load_catalog(FOLDER / name, DEMO / "pictures", currency="EUR")
+    catalog = load_catalog(FOLDER / name, DEMO, currency="EUR")
     assert (catalog.format, catalog.rejected, catalog.warnings) == (recognised, (), ())
     assert all(picture.path is not None for picture in catalog.pictures)
     for ours, theirs in zip(demo_products(), catalog.products, strict=True):

@@ -11,9 +11,11 @@ from .materials import BRASS, glazed, image, metal, patterned, plain
 from .mesh import Array, Model, Surface, ball, block, curve, lathe, ring, rounded, sweep
 from .textures import bake, clay, glaze, mix, smooth, weave, wood
 
-OAK = wood((0.62, 0.43, 0.25), (0.33, 0.19, 0.09), rings=8.0)
-OAK_BAR = wood((0.62, 0.43, 0.25), (0.33, 0.19, 0.09), rings=8.0, axis="x")
-OAK_SEAT = wood((0.62, 0.43, 0.25), (0.33, 0.19, 0.09), rings=13.0, axis="x", shift=1.1)
+# Oak is browner than ash and its pores are long and dark; without them the two cannot be told apart.
+OAK_TONES = (0.50, 0.315, 0.150), (0.285, 0.152, 0.064)
+OAK = wood(*OAK_TONES, rings=8.0, pores=0.36)
+OAK_BAR = wood(*OAK_TONES, rings=8.0, axis="x", pores=0.36)
+OAK_SEAT = wood(*OAK_TONES, rings=13.0, axis="x", shift=1.1, pores=0.36)
 
 
 def _linen(colour: tuple[float, float, float], around: float, up: float, glow: float) -> tuple[Any, Any]:

@@ -192,6 +192,31 @@ def block(size: tuple[float, float, float], edge: float, material: Material | Ba
     return Surface(points, points, material, normals=normal)
 
 
+def slab(outline: Array, thickness: float, edge: float, material: Material | Baker) -> Surface:
+    """A board cut to a closed outline (x, y; counter-clockwise, seen from above), lying on the floor.
+
+    Every point of the outline is to be in sight of the origin, from which the flat sides are filled.
+    """
+    line = resampled(outline, 481)
+    along = np.gradient(np.vstack([line[-2], line, line[1]]), axis=0)[1:-1]
+    out = np.stack([along[:, 1], -along[:, 0]], axis=1)
+    out /= np.linalg.norm(out, axis=1, keepdims=True)
+    inner, a = line - edge * out, np.linspace(0, np.pi / 2, 9)
+    bevel = [(inner + edge * np.sin(t) * out, edge * (1 - np.cos(t))) for t in a]
+    rings = [(inner * k, 0.0) for k in np.linspace(1e-5, 1, 28)[:-1]] + bevel
+    # A deep side gets rings of its own: textures have as many rows there as it has rings.
+    upper = [(flat, thickness - z) for flat, z in reversed(rings)]
+    deep = np.linspace(edge, thickness - edge, 2 + int(40 * (thickness - 2 * edge)))[1:-1]
+    rings += [(line, float(z)) for z in deep] + upper
+    points = np.array([np.concatenate([flat, np.full((len(flat), 1), z)], axis=1) for flat, z in rings])
+    return Surface(points, points, material)
+
+
+def settled(surface: Surface) -> Surface:
+    """The same surface reading its textures where it stands now, so that they run on from its neighbours."""
+    return replace(surface, solid=surface.points)
+
+
 def _smooth_normals(p: Array) -> Array:
     along = np.gradient(p, axis=0)
     # The last column repeats the first: wrap before the difference, or a seam shows in every reflection.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import home, kitchen, table
+from . import hall, home, kitchen, pantry, study, table
 from .mesh import Model
 from .studio import Shot
 
@@ -19,6 +19,19 @@ MODELS: dict[str, Callable[[], Model]] = {
     "vase": home.vase,
     "vase-empty": lambda: home.vase(stems=False),
     "clock": home.clock,
+    "board": pantry.board,
+    "board-bare": lambda: pantry.board(bread=False),
+    "salt-pig": pantry.salt_pig,
+    "salt-pig-side": lambda: pantry.salt_pig(turn=52),
+    "bowl": pantry.bowl,
+    "candlestick": hall.candle_scene,
+    "umbrella-stand": hall.umbrella_stand,
+    "umbrella-stand-empty": lambda: hall.umbrella_stand(umbrellas=False),
+    "watering-can": hall.watering_can,
+    "bookends": study.bookends,
+    "bookends-alone": lambda: study.bookends(books=False),
+    "pouf": study.pouf,
+    "bowl-empty": lambda: pantry.bowl(fruit=False),
 }
 
 OAT, SAGE, BLUSH, SKY, SAND, STONE = (
@@ -99,6 +112,63 @@ SHOTS: list[Shot] = [
         aperture=0.035,
         focus=(0.05, -0.1, 1.15),
     ),
+    Shot("harrow-board-hero", "board", (0.46, 0, 0.14), 7.5, 10, 27, SKY),
+    Shot("harrow-board-loop", "board-bare", (1.12, -0.05, 0.06), 4.4, -20, 40, SKY, aperture=0.04, focus=(1.2, 0, 0.1)),
+    Shot("marram-salt-pig-hero", "salt-pig-side", (0.06, 0, 1.0), 6.9, 0, 13, SKY, samples=12),
+    Shot("marram-salt-pig-mouth", "salt-pig", (0, -0.3, 1.3), 4.6, 14, 34, SKY, aperture=0.04, focus=(0, -0.8, 1.4)),
+    Shot("rosehip-bowl-hero", "bowl", (0, 0, 0.5), 7.0, 0, 21, STONE),
+    Shot("rosehip-bowl-inside", "bowl-empty", (0, 0, 0.42), 7.2, 20, 44, STONE, aperture=0.04, focus=(0, -0.3, 0.4)),
+    Shot("emberley-candlestick-hero", "candlestick", (0.06, -0.1, 1.02), 7.3, 0, 13, SAND),
+    Shot(
+        "emberley-candlestick-loop",
+        "candlestick",
+        (0.5, -0.3, 0.36),
+        4.2,
+        12,
+        30,
+        SAND,
+        aperture=0.04,
+        focus=(0.7, -0.5, 0.3),
+    ),
+    Shot("squall-umbrella-stand-hero", "umbrella-stand", (0, 0, 1.16), 7.2, 0, 10, OAT),
+    Shot(
+        "squall-umbrella-stand-empty",
+        "umbrella-stand-empty",
+        (0, 0, 0.9),
+        5.6,
+        14,
+        36,
+        OAT,
+        aperture=0.04,
+        focus=(0, -0.5, 1.2),
+    ),
+    Shot("rillet-watering-can-hero", "watering-can", (0.30, 0, 0.92), 8.7, 6, 12, SAGE),
+    Shot(
+        "rillet-watering-can-spout",
+        "watering-can",
+        (1.06, 0, 1.16),
+        4.6,
+        -24,
+        18,
+        SAGE,
+        aperture=0.045,
+        focus=(1.5, 0, 1.3),
+    ),
+    Shot("quarry-bookends-hero", "bookends", (0, 0, 0.62), 7.4, -16, 14, BLUSH, samples=10),
+    Shot(
+        "quarry-bookends-pair",
+        "bookends-alone",
+        (0, 0, 0.42),
+        5.4,
+        18,
+        22,
+        BLUSH,
+        aperture=0.035,
+        focus=(0, -0.3, 0.5),
+        samples=10,
+    ),
+    Shot("thrum-pouf-hero", "pouf", (0, 0, 0.48), 7.0, 0, 17, OAT),
+    Shot("thrum-pouf-knit", "pouf", (0.1, 0, 0.62), 4.4, 14, 36, OAT, aperture=0.04, focus=(0.1, -0.8, 0.85)),
 ]
 
 # The three small kettle pictures that ship as samples: a front, the spout, the handle.
@@ -106,4 +176,10 @@ SAMPLES: list[Shot] = [
     Shot("1-hero", "kettle", (0.22, 0, 0.98), 7.4, -10, 10, SKY, samples=16),
     Shot("2-spout", "kettle", (1.1, 0, 0.95), 4.6, 52, 10, SKY, aperture=0.05, focus=(1.4, 0, 1.1), samples=16),
     Shot("3-handle", "kettle", (0.0, 0, 1.62), 4.4, -34, 24, SKY, aperture=0.05, focus=(0, 0, 1.8), samples=16),
+]
+
+# One turn each, for the clips. The camera stands far enough for the longest part to pass in front of it.
+TURNS: list[Shot] = [
+    Shot("halo-kettle-turn", "kettle", (0, 0, 0.93), 8.7, 0, 14, OAT, samples=12),
+    Shot("rillet-watering-can-turn", "watering-can", (0, 0, 0.88), 9.6, 0, 14, SAGE, samples=12),
 ]

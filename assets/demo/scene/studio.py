@@ -135,7 +135,7 @@ def radiance(shot: Shot, model: Model, size: int, samples: int) -> Array:
     return np.asarray(oidn.denoise(colour, albedo=np.clip(np.nan_to_num(albedo), 0, 1), normal=normal, hdr=True))
 
 
-def developed(light: Array, exposure: float, seed: int) -> Image.Image:
+def developed(light: Array, exposure: float, seed: int, grain: float = 1.0) -> Image.Image:
     """Tone curve with a soft shoulder, sRGB, and grain: without it no file weighs what a photograph does."""
     x = np.maximum(light * exposure, 0.0)
     knee = 0.55
@@ -150,7 +150,7 @@ def developed(light: Array, exposure: float, seed: int) -> Image.Image:
     level = srgb.mean(axis=2)
     # Grain is strongest in the middle tones and fades towards paper white.
     strength = 0.0085 + 0.013 * np.clip(level * (1 - level) * 4, 0, 1)
-    srgb = srgb + (silver * strength)[..., None] + dye * 0.006
+    srgb = srgb + grain * ((silver * strength)[..., None] + dye * 0.006)
     return Image.fromarray((np.clip(srgb, 0, 1) * 255 + 0.5).astype(np.uint8), "RGB")
 
 

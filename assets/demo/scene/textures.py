@@ -55,8 +55,10 @@ def bake(surface: Surface, solid: Solid, size: tuple[int, int] = (1024, 1024)) -
     return np.ascontiguousarray(np.clip(solid(place), 0.0, 1.0).astype(np.float32))
 
 
-def wood(light: Colour, dark: Colour, rings: float = 5.0, axis: str = "z", shift: float = 0.9) -> Solid:
-    """Growth rings around a pith that lies beside the piece, plus fibres along the grain."""
+def wood(
+    light: Colour, dark: Colour, rings: float = 5.0, axis: str = "z", shift: float = 0.9, pores: float = 0.28
+) -> Solid:
+    """Growth rings around a pith that lies beside the piece, plus fibres along the grain and pores this dark."""
     order = {"z": (0, 1, 2), "x": (1, 2, 0), "y": (2, 0, 1)}[axis]
 
     def at(p: Array) -> Array:
@@ -68,9 +70,9 @@ def wood(light: Colour, dark: Colour, rings: float = 5.0, axis: str = "z", shift
         # Early wood darkens slowly towards a sharp late-wood line: a saw tooth with a soft tooth.
         grain = year**2.2 * (1 - smooth(0.93, 1.0, year))
         fibre = noise(q, (38.0, 38.0, 1.6), 13) * 0.6 + noise(q, (85.0, 85.0, 3.0), 14) * 0.4
-        pores = smooth(0.66, 0.8, noise(q, (60.0, 60.0, 2.2), 15))
+        open_ = smooth(0.66, 0.8, noise(q, (60.0, 60.0, 2.2), 15))
         tone = 0.14 + 0.55 * grain + 0.38 * (fibre - 0.5) + 0.22 * (clouds(q, 0.7, 2, 16) - 0.5)
-        return mix(light, dark, np.clip(tone, 0, 1)) * (1 - 0.28 * pores)[..., None]
+        return mix(light, dark, np.clip(tone, 0, 1)) * (1 - pores * open_)[..., None]
 
     return at
 
