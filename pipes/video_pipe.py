@@ -26,7 +26,8 @@ class VideoImagePipe(PreparedImagePipe):
             none at the end, where it would show the beginning again. Keys: the file's stem and the number.
         product: id of the product that they show.
         alt: their alternative text; None = the key, readably.
-        window: seconds around each time in which the sharpest frame is looked for.
+        window: seconds around each time in which the sharpest frame is looked for; with `views` at most a quarter of
+            the distance between two, so that no two of them are the same frame.
         store: who prepares them; None = the store that all pipes of the process share.
         ahead: how many to prepare before they are pulled.
 
@@ -57,6 +58,7 @@ class VideoImagePipe(PreparedImagePipe):
             if not self.facts.seconds:
                 raise UsageError(f"{path} does not say how long it is; give frames={{key: seconds}} instead of views")
             frames = {f"{path.stem}-{view + 1}": self.facts.seconds * view / views for view in range(views)}
+            window = min(window, self.facts.seconds / views / 4)
         readable = {key: key.replace("-", " ").replace("_", " ") if alt is None else alt for key in frames}
         super().__init__(
             [PictureFile(key, path, product, readable[key], at=float(at), window=window) for key, at in frames.items()],
