@@ -184,7 +184,8 @@ def _judge(log: SyncLog, glass: Glass, seen: Sequence[dict[str, Any]], path: Pat
     assert start is not None
     not_allowed = [e for e in log.of(CueMissed) if not (e.reason == "late" and policy(log, e.cue) == "skip")]
     result: dict[str, Any] = {
-        "products": len(start.products),
+        # The catalogue may hold more than this tour tells of.
+        "products": len({e.product for e in reveals} | {e.product for e in log.of(CueMissed) if e.product}),
         "reveals_expected": drift.reveals_expected,
         "reveals_shown": drift.reveals_shown,
         "missed": drift.missed,
