@@ -186,10 +186,10 @@ def _raise(event: object) -> None:
 
 def _ours() -> Counter[str]:
     gc.collect()
-    kinds = (type(each) for each in gc.get_objects())
-    return Counter(
-        f"{kind.__module__}.{kind.__name__}" for kind in kinds if kind.__module__.startswith("multimodal.pipes")
-    )
+    kinds = [type(each) for each in gc.get_objects()]
+    # Not every class says its module in words: some describe it.
+    names = [f"{kind.__module__}.{kind.__name__}" for kind in kinds if isinstance(kind.__module__, str)]
+    return Counter(name for name in names if name.startswith("multimodal.pipes"))
 
 
 def _threads() -> int:
