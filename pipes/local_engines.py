@@ -35,7 +35,8 @@ def make_engine(local: LocalModel, engine: EngineKind = "auto", **settings: Any)
         local: the model.
         engine: "manager" = transformers' continuous batching; "steps" = the step loop over a shared cache; "auto" =
             the manager, which is kept by many hands, where it can run the model and the settings; else the step loop.
-        settings: of the engine: max_rows, pool_bytes, keep_free, reclaim_policy, admission.
+        settings: of the engine: max_rows, pool_bytes, keep_free, reclaim_policy, admission; of the step loop only:
+            governor.
 
     Raises:
         UsageError: an unknown engine or setting, a value out of its range, or "manager" for a model it cannot run.
@@ -49,6 +50,8 @@ def make_engine(local: LocalModel, engine: EngineKind = "auto", **settings: Any)
         reason = manager_refuses(local)
         if reason is None and settings.get("reclaim_policy") is not None:
             reason = "transformers' manager has a reclaim policy of its own, and one was given"
+        if reason is None and settings.get("governor") is not None:
+            reason = "transformers' manager rests for no governor, and one was given"
         engine = "manager" if reason is None else "steps"
         why = reason or "transformers' continuous batching can run this model"
     made: Any

@@ -17,7 +17,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.local_attention import use_rows_attention
 from multimodal.pipes.local_kv import LEAST, Batch, Part, RowKV, RowsCache, current, seq2seq_cache
-from multimodal.pipes.local_linear import clone_sharing, pack_linears, packed_bytes
+from multimodal.pipes.local_linear import PackedLinear, clone_sharing, pack_linears, packed_bytes
 from multimodal.pipes.local_loading import LocalModel
 from multimodal.pipes.local_quantum import QUANTUM
 
@@ -79,14 +79,15 @@ class Packed:
 
     def __init__(self, local: LocalModel) -> None:
         self._seq2seq = local.kind == "seq2seq"
-        self._pads = False
         if local.quant_mode is None and local.owned:
             # Nobody else holds the weights: pack them where they are, or they would be in memory twice.
-            self._pads = pack_linears(local.model)
+            pack_linears(local.model)
         self._model = clone_sharing(local.model).eval()
         use_rows_attention(self._model)
         if local.quant_mode is None and not local.owned:
-            self._pads = pack_linears(self._model)
+            pack_linears(self._model)
+        # Whoever packed them: an owned model may come here packed by another engine.
+        self._pads = any(isinstance(each, PackedLinear) for each in self._model.modules())
         self.copies = packed_bytes(self._model) - packed_bytes(local.model)
         names = inspect.signature(self._model.forward).parameters
         self._positions = "position_ids" in names

@@ -267,7 +267,8 @@ class _Core:
                     self._rest()
                 else:
                     self._wait()
-        except Exception as error:
+        except BaseException as error:
+            # Of every kind (E2): whatever ends this thread, nobody would ever put anything into a mailbox again.
             failure = PipeError(f"the engine of {self.local.name} failed: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self._end(failure)

@@ -231,11 +231,10 @@ def test_e3_a_full_mailbox_stops_its_row_only(engine: Any) -> None:
     assert ids(steps) == ids(alone)
 
 
-def test_e3_rows_of_slow_readers_do_not_keep_others_from_memory() -> None:
-    # The step engine reserves an answer's memory when it begins; the manager gives pages as they are needed.
+def test_e3_rows_of_slow_readers_do_not_keep_others_from_memory(kind: EngineKind) -> None:
     model = tiny_llama()
     # Room for some 190 tokens: 2 layers * 2 * 2 heads * 16 * 4 bytes = 512 a token.
-    engine = an_engine("manager", model, pool_bytes=192 * 512, keep_free=0.0)
+    engine = an_engine(kind, model, pool_bytes=192 * 512, keep_free=0.0)
     prompts = [tuple(range(3 + row, 43 + row)) for row in range(4)]
     slow = [ask(engine, prompt, 20, Mailbox(2)) for prompt in prompts[:3]]
     until(lambda: all(each.full for each in slow))
