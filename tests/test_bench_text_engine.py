@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from multimodal.bench import first_text, overflow, overflow_sessions, sessions, sessions_churn, sweeps, sweeps_engine
+from multimodal.bench.text_layer import ENGLISH
 from multimodal.bench.text_stage import byte_tokenizer, rises, whole_words
 
 QUICK = argparse.Namespace(quick=True)
@@ -84,7 +85,7 @@ def test_what_sessions_left_behind_would_be_counted(log_level: None) -> None:
         init(screen)
         kept.append(screen)
 
-    tokenizer = byte_tokenizer([sessions.ENGLISH], 300)
+    tokenizer = byte_tokenizer([ENGLISH], 300)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sessions_churn.Screen, "__init__", keeps)
         left = sessions_churn.churn(200, tokenizer)

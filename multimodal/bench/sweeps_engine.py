@@ -103,7 +103,9 @@ async def _kept(model: Any, share: float, answers: int) -> dict[str, float]:
 
 
 def _policies(model: Any, quick: bool) -> tuple[list[Figure], dict[str, Any]]:
-    real = {each: asyncio.run(_reused(model, each, 60 if quick else 400)) for each in POLICIES}
+    real: dict[str, dict[str, float]] = {
+        each: asyncio.run(_reused(model, each, 60 if quick else 400)) for each in POLICIES
+    }
     runs = [zipf(seed) for seed in range(1 if quick else 4)]
     alone: dict[str, dict[str, float]] = {}
     for each in POLICIES:

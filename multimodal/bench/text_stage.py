@@ -80,7 +80,8 @@ def random_llama(vocabulary: int, *, width: int = 768, layers: int = 12, seed: i
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model: Any = LlamaForCausalLM(config).eval()
+        model: Any = LlamaForCausalLM(config)
+        model.eval()
         with torch.no_grad():
             for name, weight in model.named_parameters():
                 if weight.dim() == 2 and "embed" not in name and "head" not in name:
