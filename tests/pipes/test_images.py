@@ -143,6 +143,7 @@ def test_cancelled_wishes_are_dropped_unless_another_wants_them(
         await asyncio.sleep(0)
         assert isinstance(await again, Encoded)
         await store.settle()
+        await reaches(log, 3)
         assert log == ["0.jpg", "1.jpg", "3.jpg"]
         revived = await store.prepare(paths[2])
         assert isinstance(revived, Encoded)
