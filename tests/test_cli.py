@@ -136,8 +136,8 @@ def test_pictures_are_made_and_kept_before_the_server_says_it_is_ready(tmp_path:
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=20)
         said.append(next(line for line in errors.splitlines() if line.startswith("warmed 1 products in")))
-    assert "16 encodings ready (16 made now)" in said[0]
-    assert "16 encodings ready (0 made now)" in said[1]
+    assert "17 encodings ready (17 made now)" in said[0]
+    assert "17 encodings ready (0 made now)" in said[1]
     assert (tmp_path / "encoded").is_dir()
 
 
