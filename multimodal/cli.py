@@ -40,6 +40,7 @@ BENCHES = {
     "player-size": "bytes of the browser's player, minified and compressed",
     "sessions": "10,000 sessions with callbacks of every kind: what they leave behind, whom a slow callback delays",
     "slow-client": "2,000 words for a Chromium throttled four times: does skew grow",
+    "slow-tour": "the whole demo catalogue at 4 Mb/s: pictures decoded before their words, first text unharmed",
     "stream": "cost per token of a whole in-process stream, beside pipecat's",
     "sweeps": "what each setting of a stream processor moves, a table for every one",
     "text-layer": "ids to aligned text: detok, stops, fillers, chunks and sync, at 250 and 4,000 tokens",

@@ -24,7 +24,7 @@ PRODUCTS_LISTED = 24
 
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob: data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    "media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 _SIGNS = {"EUR": "€", "GBP": "£", "USD": "$", "JPY": "¥", "": ""}
 _POSTER_TYPES = ((b"\xff\xd8", "image/jpeg"), (b"\x89PNG", "image/png"), (b"RIFF", "image/webp"))

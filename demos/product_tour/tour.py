@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multimodal.pipes.remote_pictures import RemotePictures
     from multimodal.serving.app import Recorder
 
-__all__ = ["Settings", "Tour", "demo_tour", "shop_tour", "tour_app"]
+__all__ = ["Settings", "Tour", "demo_tour", "shop_tour", "told", "tour_app"]
 
 GAP = 0.15
 """Seconds between two words: 400 words a minute, a brisk reader's pace."""
@@ -116,7 +116,7 @@ def shop_tour(path: Path, images: Path | None = None, mapping: Mapping[str, str]
     catalog = load_catalog(path, images, mapping=mapping)
     if not catalog.products:
         raise UsageError(f"{path} holds no product to tell of: {catalog.report(3)}")
-    segments = [Segment(_told(product), product.id) for product in catalog.products]
+    segments = [Segment(told(product), product.id) for product in catalog.products]
     name = catalog.shop.name or path.stem
     return Tour(name, catalog.shop.tagline, "en", catalog, plan_tour(segments, catalog.products, split_tokens))
 
@@ -170,15 +170,16 @@ def _segment(entry: dict[str, Any]) -> Segment:
     return Segment(entry["text"], entry["sku"], places)
 
 
-def _told(product: Product) -> str:
+def told(product: Product) -> str:
+    """What a tour says of a product: its title, the beginning of its description, its price."""
     sentences = re.findall(r"[^.!?]+[.!?]+(?=\s|$)|[^.!?]+$", " ".join(product.description.split()))
-    told: list[str] = []
+    said: list[str] = []
     for sentence in sentences:
-        words = sum(len(part.split()) for part in told)
-        if told and words + len(sentence.split()) > TOLD_WORDS:
+        words = sum(len(part.split()) for part in said)
+        if said and words + len(sentence.split()) > TOLD_WORDS:
             break
-        told.append(sentence.strip())
-    text = " ".join(told)
+        said.append(sentence.strip())
+    text = " ".join(said)
     if len(text.split()) > 2 * TOLD_WORDS:
         text = " ".join(text.split()[:TOLD_WORDS]) + " …"
     price = f"{product.price} {product.currency}".strip() + "." if product.price is not None else ""

@@ -133,9 +133,10 @@ class ViewerSession:
         await self.link.opened()
         hello = await self._hello()
         self.link.on_writable(self._wake.set)
+        self._have = frozenset(digest[: wire.HAVE_CHARS] for digest in hello.have)
+        # Before the stream asks for its first pictures: they come as suits the viewer, too (I10).
+        self.stream.ack(hello)
         async with self.stream:
-            self._have = frozenset(digest[: wire.HAVE_CHARS] for digest in hello.have)
-            self.stream.ack(hello)
             self.scheduler.start(self._now())
             try:
                 async with asyncio.TaskGroup() as group:
