@@ -22,7 +22,7 @@ def test_two_tours_in_one_browser_are_judged() -> None:
         assert pressed > started > 0
         names = ("desktop", "desktop, second tour", "phone", "phone, warmed")
         tours = dict(zip(names, (desktop, again, desktop, desktop), strict=True))
-        times = dict.fromkeys(("pictures", "no pictures", "opens with a product"), [pressed])
+        times = {name: [pressed] for name in ("pictures", "no pictures", "opens with a product")}
         return Results(tours, {8: desktop, 1: again}, times, times)
 
     results = asyncio.run(main())
