@@ -276,8 +276,16 @@ def _read_model(where: str, extra: dict[str, Any], kind: torch_dtype | None) -> 
         if names and not config.is_encoder_decoder and all("MaskedLM" in each for each in names):
             raise UsageError(f"{where} holds a {names[0]}, which cannot generate text; give a causal or seq2seq model")
         model = loader.from_pretrained(where, dtype=kind or torch.float32, **extra)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except UsageError:
+        raise
+    except Exception as error:
+        file = extra.get("gguf_file")
+        # Of a file with broken numbers every part of its reader may fail, each with an error of its own.
+        if file is None and not isinstance(error, (OSError, ValueError, KeyError, ImportError)):
+            raise
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if file is not None:
+            raise UsageError(f"cannot read a language model from {Path(where, file)}: {first}") from error
         if Path(where).is_dir():
             raise UsageError(f"cannot read a language model from {where}: {first}") from error
         raise UsageError(
