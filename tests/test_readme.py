@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.pipes.pictures import quarters, write
 from tests.support import TINY_LLAMA
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +47,17 @@ def test_the_promise_runs_as_a_test(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
+
+
+def test_a_shops_own_catalogue_is_warmed_and_searched(tmp_path: Path) -> None:
+    write(tmp_path / "photos" / "kettle.jpg", quarters(60, 40))
+    rows = "id,title,image,description\nkettle,Halo Kettle,kettle.jpg,To boil water in.\nmug,Pebble Mug,,For tea.\n"
+    (tmp_path / "products.csv").write_text(rows)
+    script = block("python", "Retriever(catalog.products)")
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    warmed, found = done.stdout.splitlines()
+    assert warmed.startswith("Warmed(ready=8, refused=()")
+    assert found == "kettle"
 
 
 def test_a_language_model_speaks_and_its_pictures_follow(tmp_path: Path) -> None:
@@ -90,8 +102,8 @@ def test_every_link_leads_somewhere() -> None:
 
 def test_commands_and_options_exist() -> None:
     helps = ""
-    for command in ("", "tour", "bench", "estimate", "doctor"):
-        words = ["multimodal", *filter(None, [command]), "--help"]
+    for command in ("", "tour", "bench", "estimate", "doctor", "catalog check"):
+        words = ["multimodal", *command.split(), "--help"]
         helps += subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=True).stdout
     # The plugin's own options are pytest's to list.
     helps += subprocess.run(
