@@ -16,11 +16,13 @@ from multimodal.pipes.generation import GenerationRequest
 from multimodal.pipes.local_manager_fit import pool_blocks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from transformers.generation.continuous_batching import ContinuousBatchingManager
 
     from multimodal.pipes.batching import Admission
     from multimodal.pipes.local_loading import LocalModel
-    from multimodal.pipes.local_rows import Row
+    from multimodal.pipes.local_rows import Book, Row
     from multimodal.pipes.local_scheduler import RowScheduler
 
 __all__ = ["Core"]
@@ -92,6 +94,9 @@ class Core:
         # The list counts only processors that it converted itself.
         manager.logit_processor.tensors_required = 1
         manager.output_router = WayOut(book)
+        run = manager._run_generation_loop
+        # transformers tells of an Exception; whatever else ends its thread (SystemExit) would leave readers waiting.
+        manager._run_generation_loop = lambda: _watched(run, book, self.local.name)  # type: ignore[method-assign]
 
         def scheduler(**settings: Any) -> RowScheduler:
             return RowScheduler(book, **settings)
@@ -224,3 +229,14 @@ class Core:
                 f"{len(request.prompt_ids)} prompt tokens and up to {request.max_new_tokens} new ones are more than "
                 f"the {positions} positions of the model; shorten the prompt, or lower max_new_tokens"
             )
+
+
+def _watched(run: Callable[[], None], book: Book, name: str) -> None:
+    """E2, for what is no Exception."""
+    try:
+        run()
+    except BaseException as error:
+        for row in list(book.rows.values()):
+            failure = PipeError(f"the engine of {name} failed: {type(error).__name__}: {error}", retryable=True)
+            failure.__cause__ = error
+            book.fail(row, failure)

@@ -190,6 +190,31 @@ def test_e2_an_exception_in_a_step_reaches_everyone_and_the_next_is_served(
     engine.close()
 
 
+@pytest.mark.parametrize("kind_of", [SystemExit, KeyboardInterrupt])
+def test_e2_whatever_ends_the_thread_reaches_everyone(
+    kind: EngineKind, kind_of: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny_llama()
+    engine = an_engine(kind, model, max_rows=4)
+    running = [ask(engine, prompt, 200) for prompt in PROMPTS]  # four of them wait
+    read(running[0], 3)
+
+    def ends(*_: Any, **__: Any) -> Any:
+        raise kind_of("over")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "forward", ends)
+        for mailbox in running:
+            with pytest.raises(Exception, match=f"{kind_of.__name__}: over"):
+                read(mailbox)
+    if kind == "steps":
+        with pytest.raises(UsageError, match=f"failed.*{kind_of.__name__}"):
+            ask(engine, PROMPTS[0])
+    else:
+        assert ids(read(ask(engine, PROMPTS[0]))) == generated(model, PROMPTS[0])
+    engine.close()
+
+
 def test_e2_numbers_that_are_not_finite_are_an_error_and_leave_nothing_behind(kind: EngineKind) -> None:
     import torch
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from multimodal.errors import UsageError
+from multimodal.pipes.engine import Mailbox
+from multimodal.pipes.governor import Governor
 from multimodal.pipes.local_engines import SharedEngine, make_engine, shared_engine
 from multimodal.pipes.local_loading import LocalModel
 from multimodal.pipes.local_manager import ManagerEngine
 from multimodal.pipes.local_steps import StepEngine
-from tests.pipes.test_engines import PROMPTS, ask, read, until
+from tests.pipes.test_engines import PROMPTS, ask, ids, read, until
 from tests.tiny_models import tiny_llama, tiny_t5
 
 POOL = 2**20
@@ -24,6 +27,7 @@ def test_auto_takes_the_manager_where_it_fits_and_says_why() -> None:
     cases: list[tuple[LocalModel, Any, dict[str, Any], type, str]] = [
         (llama, "auto", {}, ManagerEngine, "can run this model"),
         (llama, "auto", {"reclaim_policy": "lru"}, StepEngine, "reclaim policy"),
+        (llama, "auto", {"governor": Governor(60)}, StepEngine, "governor"),
         (LocalModel(tiny_t5()), "auto", {}, StepEngine, "encoder-decoder"),
         (llama, "manager", {}, ManagerEngine, "asked for"),
         (llama, "steps", {}, StepEngine, "asked for"),
@@ -43,6 +47,8 @@ def test_what_cannot_be_made_is_refused_with_the_reason() -> None:
         make_engine(llama, "manager", rows=3)
     with pytest.raises(UsageError, match="engine='steps' has no such setting: 'rows'"):
         make_engine(llama, "steps", rows=3)
+    with pytest.raises(UsageError, match="engine='manager' has no such setting: 'governor'"):
+        make_engine(llama, "manager", governor=Governor(60))
     with pytest.raises(UsageError, match="encoder-decoder"):
         make_engine(LocalModel(tiny_t5()), "manager")
 
@@ -113,3 +119,30 @@ def test_a_hold_that_is_dropped_lets_go() -> None:
     del hold
     gc.collect()
     until(lambda: threading.active_count() == before)
+
+
+def test_a_second_engine_on_an_owned_model_packs_rows_as_the_first_does() -> None:
+    local = LocalModel(tiny_llama(), owned=True)
+    said = []
+    for _ in range(2):
+        engine: Any = make_engine(local, "steps", pool_bytes=POOL)
+        # E5: one row alone is run beside a spare one, as packed layers want it.
+        assert engine._core.forward._pads
+        said.append([ids(read(ask(engine, prompt, 20))) for prompt in PROMPTS[:3]])
+        engine.close()
+    assert said[0] == said[1]
+
+
+def test_a_governor_holds_cpu_time_to_its_budget() -> None:
+    # 15 CPU-seconds a minute: a quarter of one core, on a machine that is as busy as it likes.
+    governor = Governor(15.0)
+    shared = shared_engine(LocalModel(tiny_llama(max_position_embeddings=8192)), governor=governor, pool_bytes=2**23)
+    mailbox = ask(shared, PROMPTS[0], 8000, Mailbox(8001))
+    read(mailbox, 5)
+    began, cpu = time.monotonic(), shared.stats().cpu
+    time.sleep(3.0)
+    used, passed = shared.stats().cpu - cpu, time.monotonic() - began
+    mailbox.close()
+    shared.close()
+    assert used / passed <= 0.25 * 1.1
+    assert governor.stats().waits > 0

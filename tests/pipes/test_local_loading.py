@@ -188,6 +188,29 @@ def test_an_int8_row_is_the_same_in_every_batch_and_near_the_full_one() -> None:
     assert layer(rows.bfloat16()[None]).dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("make", [tiny_llama, tiny_qwen])
+def test_int8_layers_of_one_input_are_one_product_with_the_same_bits(make: Any) -> None:
+    model = make()
+    local = LocalModel.load(model, quant_mode="int8")
+    layer, full = local.model.model.layers[0], model.model.layers[0]
+    rows, others = torch.randn(1, 5, 64), torch.randn(1, 3, 64)
+
+    def apart(name: str, x: torch.Tensor) -> torch.Tensor:
+        one = getattr(full.self_attn, name)
+        return Int8Linear(one.weight, one.bias)(x)
+
+    with torch.inference_mode():
+        for x in (rows, others):
+            for name in ("q_proj", "k_proj", "v_proj"):
+                assert torch.equal(getattr(layer.self_attn, name)(x), apart(name, x))
+        # Another input than the first was given, or another order of calls, is computed for itself.
+        assert torch.equal(layer.self_attn.q_proj(rows), apart("q_proj", rows))
+        assert torch.equal(layer.self_attn.k_proj(others), apart("k_proj", others))
+        assert torch.equal(layer.self_attn.v_proj(rows), apart("v_proj", rows))
+        assert torch.equal(layer.self_attn.v_proj(rows), apart("v_proj", rows))
+    assert text_of(local.model) == text_of(clone_sharing(local.model))
+
+
 def test_per_row_int8_loses_less_than_a_scale_for_the_whole_batch() -> None:
     torch.manual_seed(0)
     weight, rows = torch.randn(40, 96), torch.randn(8, 96) * torch.logspace(-2, 2, 8)[:, None]
