@@ -19,7 +19,7 @@ from multimodal.pipes.ladder import AVIF, JPEG, WEBP, Rung
 
 __all__ = ["ENCODER", "Encoded", "Look", "encode_picture", "look_at_picture"]
 
-ENCODER = f"2/{_pillow}"
+ENCODER = f"3/{_pillow}"
 """Of what a stored encoding was made; another version makes other bytes."""
 
 # Above this a preview is not worth a decode of its own, unless the format has a reduced one (JPEG): it then
@@ -27,6 +27,9 @@ ENCODER = f"2/{_pillow}"
 _PREVIEW_PIXELS = 8_000_000
 _STEP, _FLOOR = 15, 35
 """Quality is lowered by so much while a picture is above its budget, and no further than this: below it blocks show."""
+_AVIF_LESS = 22
+"""By so much AVIF's scale of quality lies above WebP's: at 58 a picture is as near to its original as WebP at 80 (SSIM
+0.960 and 0.949 on rendered pictures of 960 px, 0.982 and 0.983 on photographs) in 0.86 and 0.54 of the bytes."""
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -122,7 +125,7 @@ def _encode(plain: Image.Image, rung: Rung, quality: int) -> bytes:
         out = io.BytesIO()
         if rung.media_type == AVIF:
             # Speed 8 takes 54 ms for 33 KiB, speed 6 222 ms for 34. One thread, so that the bytes are always the same.
-            plain.save(out, "AVIF", quality=max(1, quality - _STEP), speed=8, max_threads=1)
+            plain.save(out, "AVIF", quality=max(1, quality - _AVIF_LESS), speed=8, max_threads=1)
         elif rung.media_type == JPEG:
             plain.save(out, "JPEG", quality=quality)
         else:

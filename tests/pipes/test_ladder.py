@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,16 @@ def test_a_picture_above_its_budget_loses_quality_and_not_size(tmp_path: Path) -
     assert (bound.width_px, bound.height_px) == (640, 640)
     # There is a floor: noise that no quality makes small enough is sent as it is.
     assert len(encode_picture(path, ImageSettings(), Rung(WEBP, 640, 10)).data) > 10
+
+
+@pytest.mark.parametrize("px", [320, 640, 960])
+def test_avif_takes_fewer_bytes_than_webp_or_it_would_not_be_worth_making(px: int) -> None:
+    folder = Path(str(files("multimodal.assets"))) / "demo" / "pictures"
+    paths = sorted(folder.glob("*-hero.jpg"))[::4]
+    avif, webp = (
+        sum(len(encode_picture(path, ImageSettings(), Rung(kind, px)).data) for path in paths) for kind in (AVIF, WEBP)
+    )
+    assert avif < 0.97 * webp
 
 
 @pytest.mark.parametrize(
