@@ -61,14 +61,14 @@ def rows_attention(
     queries = torch.split_with_sizes(query, batch.sizes, 2)
     found: list[Tensor] = []
     for index, part in enumerate(batch.parts):
-        keys, values = part.kv.cross[_layer(module, batch)] if cross else part.kv.layers[batch.layer]
         reach = part.past
         for q in _pieces(queries[index]):
             if cross:
+                keys, values = part.kv.cross[_layer(module, batch)]
                 found.append(scaled_dot_product_attention(q, keys, values, scale=scale))
             else:
                 reach += q.shape[2]
-                found.append(_own(q, keys, values, part, reach, batch, scale, sliding_window, softcap, s_aux))
+                found.append(_own(q, part, reach, batch, scale, sliding_window, softcap, s_aux))
     if batch.spare:
         found.append(found[-1].new_zeros(1, query.shape[1], batch.spare, found[-1].shape[3]))
     return torch.cat(found, 2).transpose(1, 2), None
@@ -84,8 +84,6 @@ def _pieces(query: Tensor) -> Sequence[Tensor]:
 
 def _own(
     q: Tensor,
-    keys: Tensor,
-    values: Tensor,
     part: Part,
     reach: int,
     batch: Batch,
@@ -95,9 +93,10 @@ def _own(
     sinks: Tensor | None,
 ) -> Tensor:
     """Causal attention of the last positions of `reach` over a row's own keys: [1, heads, count, size]."""
-    count, heads, groups = q.shape[2], q.shape[1], keys.shape[1]
+    count, heads = q.shape[2], q.shape[1]
     first = 0 if window is None else max(0, reach - count - window + 1)
-    keys, values = keys.narrow(2, first, reach - first), values.narrow(2, first, reach - first)
+    keys, values = part.kv.read(batch.layer, first, reach)
+    groups = keys.shape[1]
     many = heads // groups
     mask = _mask(part, count, reach, first, window)
     if batch.bias is not None:

@@ -93,6 +93,10 @@ class Packed:
         self._positions = "position_ids" in names
         self._keep = "logits_to_keep" in names
         self._layers = 0
+        # Some models let layers share keys, or name no number: their layers have buffers of their own.
+        text = self._model.config.get_text_config(decoder=True)
+        shares = getattr(text, "num_kv_shared_layers", 0)
+        self._count = 0 if self._seq2seq or shares else int(getattr(text, "num_hidden_layers", 0) or 0)
         self._bias: nn.Module | None = None
         self.windows: set[int] = set()
         if self._seq2seq:
@@ -110,7 +114,7 @@ class Packed:
     def start(
         self, prompt: Sequence[int], decoder_start: Sequence[int], room: int = LEAST, most: int | None = None
     ) -> tuple[RowKV, Tensor | None]:
-        kv = RowKV(room, most)
+        kv = RowKV(room, most, self._count)
         if not self._seq2seq:
             return kv, None
         with torch.inference_mode():
@@ -136,9 +140,13 @@ class Packed:
         current.batch = batch
         try:
             with torch.inference_mode():
+                for part in parts:
+                    part.kv.open(len(part.ids))
                 logits = self._forward(torch.tensor([ids]), batch, wanted or [0], states)
         finally:
             current.batch = None
+            for part in parts:
+                part.kv.close()
         for part in parts:
             part.kv.length += len(part.ids)
         self.windows |= batch.windows

@@ -28,15 +28,21 @@ class RowKV:
     Args:
         room: positions to begin with.
         most: positions it will never go beyond; None = not known.
+        count: layers of the model, whose keys and values are then parts of one buffer; 0 = not known.
     """
 
-    def __init__(self, room: int = LEAST, most: int | None = None) -> None:
+    def __init__(self, room: int = LEAST, most: int | None = None, count: int = 0) -> None:
         self.length = 0
         """Positions that are complete in every layer."""
         self.layers: list[tuple[Tensor, Tensor]] = []
         self.cross: list[tuple[Tensor, Tensor]] = []
         """seq2seq: keys and values of the encoder's output."""
-        self._first, self._most = max(1, room), most
+        self._first, self._most, self._count = max(1, room), most, count
+        self._whole: Tensor | None = None
+        """[2 * layers, 1, heads, room, size], whose parts `layers` are: cut once a pass, not once a layer."""
+        self._fresh: Sequence[Tensor] = ()
+        self._reach = -1
+        self._seen: Sequence[Tensor] = ()
 
     @property
     def bytes(self) -> int:
@@ -44,10 +50,40 @@ class RowKV:
         pairs = (*self.layers, *self.cross)
         return sum(each.numel() * each.element_size() for pair in pairs for each in pair)
 
+    def open(self, count: int) -> None:
+        """A pass begins that writes so many new positions to each layer."""
+        if self._whole is None:
+            return
+        end = self.length + count
+        if self._whole.shape[3] < end:
+            room = max(end, self._bounded(int(self._whole.shape[3] * GROWTH)))
+            self._use(_moved(self._whole, self.length, room))
+        self._fresh = self._whole.narrow(3, self.length, count).unbind()
+        self._seen = self._whole.narrow(3, 0, end).unbind()
+        self._reach = end
+
+    def close(self) -> None:
+        """The pass is over, and what it wrote is complete."""
+        self._fresh = self._seen = ()
+        self._reach = -1
+
     def write(self, layer: int, keys: Tensor, values: Tensor) -> None:
         """The new positions of a layer: [1, heads, count, size] after the `length` that are there."""
+        if self._fresh:
+            self._fresh[2 * layer].copy_(keys)
+            self._fresh[2 * layer + 1].copy_(values)
+            return
         count = keys.shape[2]
         end = self.length + count
+        if not self.layers and self._count and keys.shape == values.shape:
+            self._use(keys.new_empty(2 * self._count, 1, keys.shape[1], max(self._first, end), keys.shape[3]))
+        whole = self._whole
+        if whole is not None and (
+            layer >= self._count or whole.shape[2::2] != keys.shape[1::2] or values.shape != keys.shape
+        ):
+            # Layers differ: this one and those after it have buffers of their own.
+            self._whole = None
+            del self.layers[layer:]
         while len(self.layers) <= layer:
             room = max(self._first, end)
             self.layers.append((_empty(keys, room), _empty(values, room)))
@@ -58,11 +94,25 @@ class RowKV:
         mine[0].narrow(2, self.length, count).copy_(keys)
         mine[1].narrow(2, self.length, count).copy_(values)
 
+    def read(self, layer: int, first: int, reach: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of a layer from position `first` up to `reach`."""
+        if reach == self._reach and not first:
+            return self._seen[2 * layer], self._seen[2 * layer + 1]
+        keys, values = self.layers[layer]
+        return keys.narrow(2, first, reach - first), values.narrow(2, first, reach - first)
+
     def copy_from(self, other: RowKV, length: int) -> None:
         """Begin with the first `length` positions of another row, so that they need not be computed anew."""
         room = max(self._first, length)
-        self.layers = [(_moved(keys, length, room), _moved(values, length, room)) for keys, values in other.layers]
+        if other._whole is not None:
+            self._use(_moved(other._whole, length, room))
+        else:
+            self.layers = [(_moved(keys, length, room), _moved(values, length, room)) for keys, values in other.layers]
         self.length = length
+
+    def _use(self, whole: Tensor) -> None:
+        parts = whole.unbind()
+        self._whole, self.layers = whole, list(zip(parts[::2], parts[1::2], strict=True))
 
     def _bounded(self, room: int) -> int:
         return room if self._most is None else min(room, self._most)
@@ -190,6 +240,6 @@ def _empty(like: Tensor, room: int) -> Tensor:
 
 
 def _moved(held: Tensor, length: int, room: int) -> Tensor:
-    made = held.new_empty(1, held.shape[1], room, held.shape[3])
-    made[:, :, :length] = held[:, :, :length]
+    made = held.new_empty(*held.shape[:-2], room, held.shape[-1])
+    made[..., :length, :] = held[..., :length, :]
     return made

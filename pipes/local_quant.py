@@ -58,10 +58,12 @@ class Int8Linear(nn.Module):
         return None
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = x.detach().reshape(-1, self.in_features).float()
+        rows = x.detach().reshape(-1, self.in_features)
+        if rows.dtype != torch.float32:
+            rows = rows.float()
         peaks = rows.abs().amax(1, keepdim=True).clamp_min_(_LEAST)
         wide = torch.cat([rows / peaks, self.ends.expand(rows.shape[0], 2)], 1)
-        made: Tensor = torch.ops.quantized.linear_dynamic(wide, self.packed, self.reduced).mul_(peaks)
+        made: Tensor = torch.ops.quantized.linear_dynamic.default(wide, self.packed, self.reduced).mul_(peaks)
         if self.bias is not None:
             made += self.bias
         return made.reshape(*x.shape[:-1], self.out_features).to(x.dtype)

@@ -197,7 +197,8 @@ def test_int8_layers_of_one_input_are_one_product_with_the_same_bits(make: Any) 
 
     def apart(name: str, x: torch.Tensor) -> torch.Tensor:
         one = getattr(full.self_attn, name)
-        return Int8Linear(one.weight, one.bias)(x)
+        made: torch.Tensor = Int8Linear(one.weight, one.bias)(x)
+        return made
 
     with torch.inference_mode():
         for x in (rows, others):

@@ -456,3 +456,31 @@ def test_warm_up_runs_prompts_and_leaves_a_thread_only_until_close(made: Any) ->
     engine.close()
     engine.close()
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    "sizes", [[(2, 4, 4)] * 3, [(2, 4, 4), (1, 4, 4), (2, 8, 8)], [(2, 4, 6)] * 3, [(2, 4, 4)] * 4]
+)
+def test_keys_and_values_are_what_was_written_whatever_the_layers_look_like(sizes: list[tuple[int, int, int]]) -> None:
+    torch.manual_seed(0)
+    whole = [(torch.randn(1, heads, 40, k), torch.randn(1, heads, 40, v)) for heads, k, v in sizes]
+    kv = RowKV(4, 64, 3)
+
+    def passes(into: RowKV, counts: list[int]) -> None:
+        for count in counts:
+            into.open(count)
+            at = into.length
+            for layer, (keys, values) in enumerate(whole):
+                into.write(layer, keys[:, :, at : at + count], values[:, :, at : at + count])
+                for first in (0, at // 2):
+                    found = into.read(layer, first, at + count)
+                    assert torch.equal(found[0], keys[:, :, first : at + count])
+                    assert torch.equal(found[1], values[:, :, first : at + count])
+            into.close()
+            into.length += count
+
+    passes(kv, [3, 1, 1, 9, 1])
+    other = RowKV(4, 64, 3)
+    other.copy_from(kv, 7)
+    passes(other, [2, 1, 20])
+    passes(kv, [1, 1])
