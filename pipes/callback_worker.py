@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -13,10 +15,16 @@ LINGER = 0.2
 not wait longer."""
 
 
+EXIT_LIMIT = 5.0
+"""Seconds that a process which ends waits for callbacks; what has not begun by then is dropped, and said."""
+
+log = logging.getLogger(__name__)
+
+
 class Worker:
     """Runs what is posted, in order, in a thread that begins with the first job and ends when nothing is left.
 
-    The thread is no daemon: what was posted is run before the process ends.
+    The thread is no daemon: what was posted is run before the process ends, as far as `EXIT_LIMIT` allows.
 
     Args:
         name: the thread's name.
@@ -28,6 +36,7 @@ class Worker:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._waits = False
+        self._exit_by: float | None = None
 
     def post(self, job: Callable[[], object]) -> None:
         """Run `job` soon; it must not raise. Returns at once, from any thread."""
@@ -54,10 +63,23 @@ class Worker:
                 self._waits = True
                 self._changed.wait_for(lambda: bool(self._jobs), LINGER)
                 self._waits = False
-            if self._jobs:
+            if self._jobs and not self._too_late():
                 return self._jobs.popleft()
             self._thread = None
             return None
+
+    def _too_late(self) -> bool:
+        """Whether the process has been ending for so long that what waits is dropped."""
+        if threading.main_thread().is_alive():
+            return False
+        now = time.monotonic()
+        if self._exit_by is None:
+            self._exit_by = now + EXIT_LIMIT
+        if now < self._exit_by:
+            return False
+        log.warning("%d callbacks were not run: the process ends", len(self._jobs))
+        self._jobs.clear()
+        return True
 
 
 _SHARED = Worker("multimodal callbacks")

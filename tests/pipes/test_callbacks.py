@@ -6,6 +6,8 @@ import asyncio
 import functools
 import gc
 import logging
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -453,3 +455,17 @@ def test_sessions_with_callbacks_of_every_kind_leave_nothing_behind() -> None:
     left = churn(200)
     assert (left.registries, left.handles, left.objects) == (0, 0, 0)
     assert left.tracked < 100  # what the interpreter keeps for itself does not grow with the sessions
+
+
+def test_a_process_that_ends_does_not_wait_for_ever_for_slow_callbacks() -> None:
+    script = """
+import time
+import multimodal.pipes.callback_worker as worker
+worker.EXIT_LIMIT = 0.3
+ran = []
+for number in range(100):
+    worker.shared_worker().post(lambda: (time.sleep(0.1), print("ran", flush=True)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert 1 <= done.stdout.count("ran") < 50, "what began, and what the limit allows"
+    assert "callbacks were not run" in done.stderr
