@@ -157,9 +157,9 @@ def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None) -
 
 
 def _poster(tour: Tour) -> bytes:
-    """The file of the tour's first picture, which stands on the stage before it starts; empty if too large to send."""
+    """What stands on the stage before the tour: its first picture, else the catalogue's; empty if too large to send."""
     files_by_key = {picture.key: picture.path for picture in tour.catalog.pictures}
-    path = next((files_by_key.get(cue.key) for cue in tour.plan.cues), None)
+    path = next((files_by_key.get(key) for key in (*(cue.key for cue in tour.plan.cues), *files_by_key)), None)
     if path is None or not path.is_file() or path.stat().st_size > POSTER_LIMIT_BYTES:
         return b""
     return path.read_bytes()
