@@ -129,6 +129,7 @@ async def first_words(browser: Browser, tour: Tour, viewport: dict[str, Any]) ->
     async with _stage(tour, 1.0) as (url, _), open_page(browser, **viewport) as page:
         await _visit(page, url)
         await page.evaluate(_PRESS)
+        state = ""
         for _ in range(600):
             times, state = await page.evaluate(_FIRST)
             if times is not None:

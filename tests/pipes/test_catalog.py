@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal.bench.real_catalogue import MAPPING, real_catalogue
+from multimodal.demos.product_tour.tour import Settings, shop_tour
 from multimodal.errors import UsageError
+from multimodal.events import AnyEvent, CueMissed, Reveal
 from multimodal.pipes.base import Describes, HasKeys, HasProducts, Wants
 from multimodal.pipes.catalog import Catalog, CatalogImagePipe, RowProblem, load_catalog
 from multimodal.pipes.images import ImageStore
@@ -464,3 +466,18 @@ def test_no_text_makes_the_catalogue_fall_over(tmp_path_factory: pytest.TempPath
         assert len({picture.key for picture in catalog.pictures}) == len(catalog.pictures)
         if head:
             assert catalog.products[0].title == "Lamp"
+
+
+def test_a_real_shops_catalogue_is_toured() -> None:
+    path, images = real_catalogue()
+    tour = shop_tour(path, images, MAPPING)
+
+    async def scenario() -> list[AnyEvent]:
+        async with tour.stream(Settings(speed=60.0)) as stream:
+            return [event async for event in stream]
+
+    events = run(scenario())
+    shown = [event for event in events if isinstance(event, Reveal)]
+    assert [reveal.product for reveal in shown] == [product.id for product in tour.catalog.products]
+    assert len(shown) == 54
+    assert not any(isinstance(event, CueMissed) for event in events)
