@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 __all__ = ["Workshop"]
@@ -15,6 +18,8 @@ __all__ = ["Workshop"]
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
+NICENESS = 10
+"""How nice its threads are to others, at least: on two busy cores, encoders delayed the first word by 35 ms."""
 STUCK_AT_MOST = 4
 """Threads that others may stand in for: work that hangs must not take the workers away one by one, and a thread that
 hangs cannot be ended. Behind this many, something is wrong with more than a piece of work."""
@@ -160,7 +165,15 @@ class Workshop(Generic[K, R]):
                 return job
         return None
 
+    def _give_way(self) -> None:
+        """Words go first on the processor, too: on Linux a thread has a priority of its own."""
+        if sys.platform == "linux":
+            with suppress(OSError):
+                own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), max(own, NICENESS))
+
     def _work(self) -> None:
+        self._give_way()
         with self._lock:
             self._starting.discard(threading.current_thread())
             job = self._next_job()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from multimodal.pipes.encode import Encoded, Look, encode_picture
 from multimodal.pipes.images import ImageStore, shared_store
 from multimodal.pipes.intake import ImageSettings, PictureRefused
 from multimodal.pipes.workshop import STUCK_AT_MOST
+from multimodal.pipes.workshop import NICENESS
 from tests.pipes.pictures import picture_threads, quarters, reaches, write
 from tests.support import run
 
@@ -250,3 +252,23 @@ def test_all_pipes_of_a_process_share_a_store() -> None:
 def test_refuses_wrong_arguments(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))):
         ImageStore(**options)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority for each thread")
+def test_words_go_before_pictures_on_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def encode(path: Path, settings: ImageSettings, *suits: Any) -> Encoded:
+        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        return encode_picture(path, settings, *suits)
+
+    monkeypatch.setattr(images, "encode_picture", encode)
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    path = write(tmp_path / "a.jpg", quarters())
+
+    async def scenario() -> None:
+        assert isinstance(await ImageStore().prepare(path), Encoded)
+
+    run(scenario())
+    assert seen == [min(19, max(own, NICENESS))]
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own, "the process's own thread keeps its priority"
