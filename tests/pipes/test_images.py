@@ -19,8 +19,7 @@ from multimodal.pipes import images
 from multimodal.pipes.encode import Encoded, Look, encode_picture
 from multimodal.pipes.images import ImageStore, shared_store
 from multimodal.pipes.intake import ImageSettings, PictureRefused
-from multimodal.pipes.workshop import STUCK_AT_MOST
-from multimodal.pipes.workshop import NICENESS
+from multimodal.pipes.workshop import NICENESS, STUCK_AT_MOST
 from tests.pipes.pictures import picture_threads, quarters, reaches, write
 from tests.support import run
 
