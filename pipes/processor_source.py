@@ -263,7 +263,7 @@ def _check_fits(model: Any, quant_mode: str | None, memory: int | None) -> None:
     if not is_file and (memory is None or not hasattr(model, "parameters")):
         return
     try:
-        shape = read_shape(model) if is_file else shape_of(model)
+        shape = read_shape(os.fspath(model)) if is_file else shape_of(model)
     except UsageError:
         return  # a kind whose sizes are not known here; whether it loads is for transformers to say
     check_fits(shape, quant_mode=quant_mode, context=SHORT_ANSWER, memory=memory)

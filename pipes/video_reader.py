@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import av
+import av.error
+import av.logging
 import numpy as np
 from numpy.typing import NDArray
 
