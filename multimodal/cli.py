@@ -24,15 +24,15 @@ __all__ = ["main", "parser"]
 
 BENCHES = {
     "aligner": "cost per token of the aligner alone, from 1,000 to 100,000 tokens",
-    "catalog": "import of 25,000 products in every format: products a second and peak memory",
-    "detok": "text of token ids at 250 and 4,000 tokens, beside transformers' TextStreamer",
-    "int8": "a trained model in int8 beside float32: size, speed, perplexity, the same text or not",
     "batch": "many sessions on one engine, beside generate, the bare manager, transformers serve and vLLM",
     "cancel": "answers given up at random steps and at 100 a second: what is left of them",
+    "catalog": "import of 25,000 products in every format: products a second and peak memory",
+    "detok": "text of token ids at 250 and 4,000 tokens, beside transformers' TextStreamer",
     "estimate": "what `multimodal estimate` says, beside the memory and speed of real processes",
     "first-text": "when the first text is there: blocking generate beside a stream processor, pictures on",
     "images": "a 3000-px photograph to 800 px beside plain Pillow and pyvips, and 195 odd files",
     "import-time": "what `import multimodal` costs and loads",
+    "int8": "a trained model in int8 beside float32: size, speed, perplexity, the same text or not",
     "links": "a real Chromium behind bad networks, with a hidden tab, and lost last words",
     "overflow": "200 answers for consumers at half their speed, beside clearing the queue and dropping a tenth",
     "paint": "word/picture pairs on captured pixels, with planted faults in the same run",
