@@ -2,7 +2,8 @@
 
 The server runs in a process of its own, so that judging does not slow what is judged. Three witnesses are heard: the
 server's recording (what was emitted), the player's receipts (what arrived, what was painted in which frame) and, in
-the same run, the pixels (`multimodal.glass`), which know nothing of the receipts.
+the same run, the pixels (`multimodal.glass`), which know nothing of the receipts. Clips are heard of from the first
+two alone: a browser paints a video's first frame a frame or two after its element is shown, so pixels cannot tell.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import msgspec
 
 from multimodal.browser import launch, open_page
 from multimodal.errors import SyncError, UsageError
-from multimodal.events import CueMissed, Reveal, StreamEnd
+from multimodal.events import AssetReserved, CueMissed, Reveal, StreamEnd
 from multimodal.glass import VIEWPORT, Glass, agree, watch
 from multimodal.sync.drift import drift_report, pairs
 from multimodal.sync.holds import hold_faults
@@ -171,7 +172,8 @@ def _judge(log: SyncLog, glass: Glass, seen: Sequence[dict[str, Any]], path: Pat
     drift = drift_report(log)
     reveals = log.of(Reveal)
     held = {e.cue for e in reveals if e.mark in log.marks and e.pts_ms > log.marks[e.mark].pts_ms}
-    pixels = glass.report([e for e in reveals if e.cue not in held], seen)
+    clips = {e.key for e in log.of(AssetReserved) if any(v.media_type.startswith("video/") for v in e.variants)}
+    pixels = glass.report([e for e in reveals if e.cue not in held], seen, clips)
     judged = [pair for pair in pixels.pairs if pair.verdict in ("same", "apart")]
     countable = [pair for pair in pixels.pairs if pair.verdict != "not judged"]
     # Pixels that saw next to nothing confirm nothing.
@@ -205,6 +207,7 @@ def _judge(log: SyncLog, glass: Glass, seen: Sequence[dict[str, Any]], path: Pat
         "pixel_same_frame_share": pixels.same_frame_share if pixels.pairs else None,
         # Beyond the fixed fields: what stands behind the verdicts.
         "pixel_pairs": dict(Counter(pair.verdict for pair in pixels.pairs)),
+        "clips": pixels.clips,
         "held": len(held),
         "off_mark": sum(pair.at != pair.reveal.mark for pair in pairs(log)),
         "holds_broken": sum(1 for _ in hold_faults(log, MAX_HOLD, HOLD_TOLERANCE_MS)),
@@ -242,6 +245,8 @@ def summary(result: dict[str, Any]) -> str:
     skew = result["skew_ms"]
     missed = ", ".join(f"{count} {reason}" for reason, count in result["missed"].items()) or "none"
     pairs = ", ".join(f"{count} {verdict}" for verdict, count in sorted(result["pixel_pairs"].items())) or "none"
+    if clips := result["clips"]:
+        pairs += f"; {clips} {'clip' if clips == 1 else 'clips'} not judged by pixels"
 
     def share(value: float | None) -> str:
         return "none judged" if value is None else f"{value:.3f}"

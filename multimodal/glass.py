@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,8 @@ class GlassReport(msgspec.Struct, frozen=True):
         undetermined: pairs whose frames were not captured or not readable; they count as misses.
         not_judged: pairs of a hidden page, or without anything to see.
         opening: reveals on mark 0, which have no words before them.
+        clips: reveals of clips, which are no pairs: a browser paints the first frame of a video a frame or two after
+            its element is shown, whoever shows it.
         disagreements: pairs that pixels and receipts judge differently; None without receipts.
         layout_shift: the sum of layout shifts that no input caused.
         raf_gaps_ms: intervals of more than 50 ms between two animation frames.
@@ -63,6 +65,7 @@ class GlassReport(msgspec.Struct, frozen=True):
     raf_gaps_ms: tuple[float, ...]
     frames: int
     frames_lost: int
+    clips: int = 0
 
 
 def same_frame_share(pairs: Iterable[Pair]) -> float:
@@ -128,17 +131,25 @@ class Glass:
         self._width_px = width_px
         self._cell_px = cell_px
 
-    def report(self, reveals: Iterable[Reveal], receipts: Sequence[Mapping[str, Any]] | None = None) -> GlassReport:
+    def report(
+        self,
+        reveals: Iterable[Reveal],
+        receipts: Sequence[Mapping[str, Any]] | None = None,
+        clips: Collection[str] = (),
+    ) -> GlassReport:
         """Judge every reveal against the captured pixels (CPU: about 2 ms per screenshot; run it in a thread).
 
         Args:
             reveals: what was emitted: which picture belongs to which mark. Taken from the sender, not from the page.
             receipts: the player's log, only to count where it disagrees with the pixels.
+            clips: keys of the pictures that are videos: they are counted, and not judged by pixels.
         """
         film = Film(self.shots, self._width_px, self._cell_px)
         words, pictures = _spots(self.notes)
         everything = list(reveals)
-        pairs = [_pair(film, words, pictures, reveal) for reveal in everything if reveal.mark > 0]
+        marked = [reveal for reveal in everything if reveal.mark > 0]
+        stills = [reveal for reveal in marked if reveal.key not in clips]
+        pairs = [_pair(film, words, pictures, reveal) for reveal in stills]
         disagreements = None
         if receipts is not None:
             claimed = claims(receipts)
@@ -150,12 +161,13 @@ class Glass:
             same_frame_share=same_frame_share(pairs),
             undetermined=sum(pair.verdict == "undetermined" for pair in pairs),
             not_judged=sum(pair.verdict == "not judged" for pair in pairs),
-            opening=len(everything) - len(pairs),
+            opening=len(everything) - len(marked),
             disagreements=disagreements,
             layout_shift=sum(note["value"] for note in self.notes if note["kind"] == "shift"),
             raf_gaps_ms=tuple(round(note["ms"], 1) for note in self.notes if note["kind"] == "gap"),
             frames=len(film),
             frames_lost=film.lost,
+            clips=len(marked) - len(stills),
         )
 
 

@@ -15,6 +15,8 @@ from multimodal.cli import main
 from multimodal.errors import UsageError
 from multimodal.sync.kit import assert_every_cue_settled, assert_in_sync, assert_right_product
 from multimodal.sync.log import SyncLog
+from tests.pipes.pictures import quarters, write
+from tests.pipes.videos import gradient, write_video
 
 pytestmark = pytest.mark.browser
 
@@ -59,6 +61,16 @@ def test_the_real_world_catalogue() -> None:
     result = asyncio.run(check_tour(words))
     assert_holds(result, 3)
     assert result["reveals_shown"] == 54
+
+
+def test_a_clip_is_not_judged_by_pixels(tmp_path: Path) -> None:
+    write_video(tmp_path / "k.mp4", [gradient(n, 30, (320, 240)) for n in range(30)])
+    write(tmp_path / "m.jpg", quarters())
+    (tmp_path / "shop.csv").write_text("id,title,image\nm,Mug,m.jpg\nk,Kettle,k.mp4\n")
+    result = asyncio.run(check_tour(["--speed", "4", "--catalog", str(tmp_path / "shop.csv")]))
+    assert_holds(result, 3)
+    assert (result["clips"], result["reveals_shown"]) == (1, 2)
+    assert "1 clip not judged by pixels" in summary(result)
 
 
 def test_slow_pictures_are_skipped_and_said_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,3 +147,19 @@ def test_disagreements_are_counted() -> None:
 def test_the_share_counts_undetermined_as_misses_and_leaves_out_what_was_not_judged() -> None:
     assert same_frame_share(PAIRS.values()) == pytest.approx(1 / 3)
     assert same_frame_share([PAIRS["not judged"]]) == 0.0
+
+
+def test_a_clip_is_counted_apart_and_neither_agrees_nor_disagrees() -> None:
+    """A video's first frame is painted two frames after its element is shown."""
+    receipts = [
+        {"event": {"kind": "text", "token_index": 2, "token_count": 1, "seq": 4}},
+        {"event": {"kind": "reveal", "cue": 0, "mark": 3, "seq": 5}},
+        {"vantage": "painted", "seq": 5, "frame": 1},
+    ]
+    filmed = glass([word(20), pic(20)], shots(range(10, 60), 20, 22))
+    judged = filmed.report([reveal()], receipts)
+    assert (judged.clips, judged.disagreements, judged.pairs[0].apart_frames) == (0, 1, 2)
+    apart = filmed.report([reveal()], receipts, {"k"})
+    assert (apart.clips, apart.disagreements, apart.pairs, apart.opening) == (1, 0, (), 0)
+    opening = filmed.report([reveal(mark=0)], receipts, {"k"})
+    assert (opening.clips, opening.opening) == (0, 1)
