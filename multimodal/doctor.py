@@ -25,7 +25,7 @@ from multimodal.doctor_versions import Library, examine_libraries, load_order
 from multimodal.errors import UsageError
 from multimodal.estimate import Estimate, estimate, text_of
 from multimodal.memory import memory_bandwidth
-from multimodal.weights import read_shape
+from multimodal.weights import BrokenModelError, read_shape
 
 __all__ = ["Report", "examine", "report_text"]
 
@@ -94,8 +94,11 @@ def examine(
     fit: Estimate | None = None
     traces: tuple[Trace, ...] = ()
     if model is not None:
-        fit = estimate(read_shape(model), quant_mode=quant_mode, bandwidth=bandwidth)
-        if not fit.fits:
+        try:
+            fit = estimate(read_shape(model), quant_mode=quant_mode, bandwidth=bandwidth)
+        except BrokenModelError as error:
+            faults.append(str(error))
+        if fit is not None and not fit.fits:
             faults.append(f"{fit.name} does not fit: {max(fit.total, fit.peak):,} of {fit.memory:,} bytes")
     if ttft and not faults:
         from multimodal.doctor_answer import PROMPT, time_model

@@ -16,11 +16,16 @@ import msgspec
 
 from multimodal.errors import UsageError
 
-__all__ = ["ModelShape", "Tensor", "read_shape", "shape_of"]
+__all__ = ["BrokenModelError", "ModelShape", "Tensor", "check_whole", "read_shape", "shape_of"]
 
 # Bytes of one element as safetensors names it.
 _STORED = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 _HEADER_LIMIT = 100_000_000
+_AGAIN = "copy or download it again"
+
+
+class BrokenModelError(UsageError):
+    """A model is there, and a file of it is broken, cut off or missing; the message names the file."""
 
 
 class Tensor(NamedTuple):
@@ -86,6 +91,7 @@ def read_shape(source: str | Path) -> ModelShape:
 
     Raises:
         UsageError: nothing is there, or it cannot be read; a model that is elsewhere is described by numbers.
+        BrokenModelError: it is there, and a file of it is broken, shorter than its header says, or missing.
     """
     path = Path(source)
     if path.is_file() and path.suffix == ".gguf":
@@ -98,8 +104,13 @@ def read_shape(source: str | Path) -> ModelShape:
         )
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise UsageError(f"cannot read {folder / 'config.json'} ({error}); is {folder} a model's folder?") from error
+    except ValueError as error:
+        raise BrokenModelError(f"{folder / 'config.json'} is broken: it is no JSON ({error}); {_AGAIN}") from error
+    if not isinstance(config, dict):
+        raise BrokenModelError(f"{folder / 'config.json'} is broken: it holds no JSON object; {_AGAIN}")
+    _check_listed(folder)
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise UsageError(
@@ -107,6 +118,17 @@ def read_shape(source: str | Path) -> ModelShape:
         )
     tensors = [tensor for file in files for tensor in _safetensors(file)]
     return _shape(folder.name, config, tensors)
+
+
+def check_whole(folder: Path) -> None:
+    """Refuse a folder whose safetensors files are broken, cut off or missing; only their headers are read.
+
+    Raises:
+        BrokenModelError: the message names the file.
+    """
+    _check_listed(folder)
+    for file in sorted(folder.glob("*.safetensors")):
+        _safetensors(file)
 
 
 def shape_of(model: Any) -> ModelShape:
@@ -179,6 +201,20 @@ def _cached(name: str) -> Path | None:
     return Path(found).parent if isinstance(found, str) else None
 
 
+def _check_listed(folder: Path) -> None:
+    """Of weights in several files a list is kept; one that was not copied is missed here."""
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return
+    try:
+        listed = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BrokenModelError(f"{index} is broken: it lists no files ({error}); {_AGAIN}") from error
+    for name in sorted(map(str, listed)):
+        if not (folder / name).is_file():
+            raise BrokenModelError(f"{folder / name} is missing, and {index.name} lists it; {_AGAIN}")
+
+
 def _safetensors(path: Path) -> list[Tensor]:
     # Eight bytes say how long the JSON is that follows; the weights come after it and are not read.
     try:
@@ -188,20 +224,31 @@ def _safetensors(path: Path) -> list[Tensor]:
                 raise ValueError(f"its header claims {length:,} bytes")
             header = json.loads(file.read(length))
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        return [
+        tensors = [
             Tensor(name, tuple(entry["shape"]), math.prod(entry["shape"]) * _STORED.get(entry["dtype"], 1))
             for name, entry in entries.items()
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
-        raise UsageError(f"cannot read the header of {path} ({error}); is the file whole?") from error
+        whole = 8 + length + max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
+        size = path.stat().st_size
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, struct.error) as error:
+        raise BrokenModelError(f"{path} is broken: its header cannot be read ({error}); {_AGAIN}") from error
+    if size != whole:
+        raise BrokenModelError(
+            f"{path} is broken: it has {size:,} bytes, and its header says that it has {whole:,}; {_AGAIN}"
+        )
+    return tensors
 
 
 def _gguf_shape(path: Path) -> ModelShape:
     try:
         with path.open("rb") as file:
-            facts, tensors = _gguf(file)
+            facts, tensors, whole = _gguf(file)
     except (OSError, ValueError, KeyError, struct.error, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the header of {path} ({error}); is it a whole GGUF file?") from error
+        raise BrokenModelError(f"{path} is broken: its header cannot be read as GGUF ({error}); {_AGAIN}") from error
+    if (size := path.stat().st_size) < whole:
+        raise BrokenModelError(
+            f"{path} is broken: it has {size:,} bytes, and its header says that it has {whole:,}; {_AGAIN}"
+        )
     family = str(facts.get("general.architecture", ""))
     own = {key.removeprefix(f"{family}."): value for key, value in facts.items()}
     config = {
@@ -220,19 +267,37 @@ def _gguf_shape(path: Path) -> ModelShape:
     return msgspec.structs.replace(found, stored=path.stat().st_size)
 
 
-def _gguf(file: BinaryIO) -> tuple[dict[str, Any], list[Tensor]]:
-    """Metadata and tensors of a GGUF header, versions 2 and 3 (github.com/ggml-org/ggml, docs/gguf.md)."""
+def _gguf(file: BinaryIO) -> tuple[dict[str, Any], list[Tensor], int]:
+    """Metadata, tensors and least length of a GGUF file, versions 2 and 3 (github.com/ggml-org/ggml, docs/gguf.md)."""
     magic, version, count, pairs = struct.unpack("<4sIQQ", file.read(24))
     if magic != b"GGUF" or version not in (2, 3):
         raise ValueError(f"it begins with {magic!r}, version {version}")
     facts = {_gguf_text(file): _gguf_value(file, _number(file, "I")) for _ in range(pairs)}
-    tensors = []
+    tensors, end = [], 0
     for _ in range(count):
         name, dims = _gguf_text(file), _number(file, "I")
         shape = tuple(_number(file, "Q") for _ in range(dims))
-        file.read(12)  # the type of its blocks and where they begin
+        kind, begin = _number(file, "I"), _number(file, "Q")
+        # Of a kind whose blocks are not known here one byte at least is stored.
+        held, size = _GGUF_BLOCKS.get(kind, (0, 0))
+        end = max(end, begin + (math.prod(shape) // held * size if held else 1))
         tensors.append(Tensor(name, shape[::-1], 0))
-    return facts, tensors
+    align = int(facts.get("general.alignment") or _GGUF_ALIGNMENT)
+    return facts, tensors, -(-file.tell() // align) * align + end if tensors else 0
+
+
+_GGUF_ALIGNMENT = 32
+_GGUF_BLOCKS = {0: (1, 4), 1: (1, 2), 30: (1, 2)}  # float32, float16, bfloat16
+_GGUF_BLOCKS |= {2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34)}  # Q4_0 to Q8_0
+_GGUF_BLOCKS |= {
+    10: (256, 84),
+    11: (256, 110),
+    12: (256, 144),
+    13: (256, 176),
+    14: (256, 210),
+    15: (256, 292),
+}  # Q2_K on
+"""Kind of a tensor -> numbers in a block, bytes of a block."""
 
 
 _GGUF_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}

@@ -6,6 +6,7 @@ Nothing here generates; the engines do.
 from __future__ import annotations
 
 import importlib.util
+import pickle
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ __all__ = ["DTYPES", "Kind", "LocalModel"]
 Kind = Literal["causal", "seq2seq"]
 DTYPES = ("float32", "bfloat16", "float16")
 QUANT_MODES = ("int8",)
+# What readers raise for files that are cut off or that do not belong together.
+_BROKEN = (OSError, ValueError, KeyError, ImportError, RuntimeError, EOFError, pickle.UnpicklingError)
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length")
 
@@ -269,6 +272,10 @@ def _read_model(where: str, extra: dict[str, Any], kind: torch_dtype | None) -> 
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
+    from multimodal.weights import check_whole
+
+    if "gguf_file" not in extra and Path(where).is_dir():
+        check_whole(Path(where))
     try:
         config = AutoConfig.from_pretrained(where, **extra)
         loader: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
@@ -281,7 +288,7 @@ def _read_model(where: str, extra: dict[str, Any], kind: torch_dtype | None) -> 
     except Exception as error:
         file = extra.get("gguf_file")
         # Of a file with broken numbers every part of its reader may fail, each with an error of its own.
-        if file is None and not isinstance(error, (OSError, ValueError, KeyError, ImportError)):
+        if file is None and not isinstance(error, _BROKEN):
             raise
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         if file is not None:
@@ -300,8 +307,11 @@ def _read_tokenizer(where: str | Path, extra: dict[str, Any], *, needed: bool) -
 
     try:
         return AutoTokenizer.from_pretrained(str(where), **extra)
-    except (OSError, ValueError, KeyError, TypeError, ImportError, AttributeError) as error:
+    except Exception as error:  # of a broken file the tokenizers' reader raises just that
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
         if needed:
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise UsageError(f"cannot read a tokenizer from {where}: {first}") from error
+        if (file := Path(where, "tokenizer.json")).is_file():
+            what = f"{type(error).__name__}: {first}"
+            raise UsageError(f"{file} is broken: no tokenizer can be read from it ({what}); copy it again") from error
         return None  # a model without one takes token ids; `encode` says so

@@ -257,13 +257,15 @@ def open_source(
 def _check_fits(model: Any, quant_mode: str | None, memory: int | None) -> None:
     """Before a byte of the weights is read: a machine that runs out of memory says nothing any more."""
     from multimodal.estimate import check_fits
-    from multimodal.weights import read_shape, shape_of
+    from multimodal.weights import BrokenModelError, read_shape, shape_of
 
     is_file = isinstance(model, str | os.PathLike) and os.path.exists(model)
     if not is_file and (memory is None or not hasattr(model, "parameters")):
         return
     try:
         shape = read_shape(os.fspath(model)) if is_file else shape_of(model)
+    except BrokenModelError:
+        raise
     except UsageError:
         return  # a kind whose sizes are not known here; whether it loads is for transformers to say
     check_fits(shape, quant_mode=quant_mode, context=SHORT_ANSWER, memory=memory)

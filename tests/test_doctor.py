@@ -182,6 +182,19 @@ def test_a_model_that_does_not_fit_is_a_fault(
     assert "BROKEN: tiny_llama does not fit" in capsys.readouterr().out
 
 
+def test_a_model_with_a_broken_file_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    versions(monkeypatch)
+    for file in TINY_LLAMA.iterdir():
+        data = file.read_bytes()
+        (tmp_path / file.name).write_bytes(data[:-10] if file.suffix == ".safetensors" else data)
+    assert main(["doctor", "--no-measure", "--ttft", "--model", str(tmp_path)]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"BROKEN: {tmp_path / 'model.safetensors'} is broken")
+    assert "download it again" in last
+
+
 @pytest.mark.parametrize("words", [["--ttft"], ["--prompt", "x"], ["--quant", "int8"], ["--model", "nowhere"]])
 def test_wrong_use_is_one_sentence(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

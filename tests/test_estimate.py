@@ -15,7 +15,7 @@ from multimodal.cli import main
 from multimodal.errors import UsageError
 from multimodal.estimate import check_fits, estimate, text_of
 from multimodal.memory import available_memory, memory_bandwidth, parse_count, parse_memory, release_memory
-from multimodal.weights import ModelShape, read_shape, shape_of
+from multimodal.weights import BrokenModelError, ModelShape, read_shape, shape_of
 
 LLAMA = ModelShape(
     name="llama",
@@ -196,7 +196,7 @@ def test_encoder_and_decoder_keep_two_caches() -> None:
 
 
 def gguf(tmp_path: Path, tensors: dict[str, tuple[int, ...]], **facts: object) -> Path:
-    """A GGUF header by the specification, without weights behind it."""
+    """A GGUF file by the specification, with a hole for its weights."""
 
     def text(value: str) -> bytes:
         return struct.pack("<Q", len(value.encode())) + value.encode()
@@ -215,7 +215,8 @@ def gguf(tmp_path: Path, tensors: dict[str, tuple[int, ...]], **facts: object) -
         dims = struct.pack("<I", len(shape)) + b"".join(struct.pack("<Q", size) for size in reversed(shape))
         body += text(name) + dims + struct.pack("<IQ", 0, 0)
     path = tmp_path / "model.gguf"
-    path.write_bytes(body)
+    weights = 4 * max(math.prod(shape) for shape in tensors.values())
+    path.write_bytes(body + bytes(-len(body) % 32 + weights))
     return path
 
 
@@ -236,11 +237,11 @@ def test_a_gguf_header_says_the_same(tmp_path: Path) -> None:
     assert (found.layers, found.kv_heads, found.head_dim, found.context) == (1, 2, 8, 256)
 
 
-@pytest.mark.parametrize("cut", [3, 20, 60, 150])
+@pytest.mark.parametrize("cut", [3, 20, 60, -1, 0])
 def test_a_broken_gguf_is_named(tmp_path: Path, cut: int) -> None:
     path = gguf(tmp_path, {"token_embd.weight": (100, 32)}, general__architecture="llama", llama__block_count=1)
-    path.write_bytes(path.read_bytes()[:cut] if cut < 150 else b"GGML" + path.read_bytes()[4:])
-    with pytest.raises(UsageError, match=r"model\.gguf"):
+    path.write_bytes(path.read_bytes()[:cut] if cut else b"GGML" + path.read_bytes()[4:])
+    with pytest.raises(UsageError, match=r"model\.gguf is broken"):
         read_shape(path)
 
 
@@ -256,6 +257,40 @@ def test_a_broken_folder_is_named(tmp_path: Path) -> None:
         (tmp_path / "model.safetensors").write_bytes(content)
         with pytest.raises(UsageError, match=r"model\.safetensors"):
             read_shape(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(BrokenModelError, match=r"config\.json is broken"):
+        read_shape(tmp_path)
+
+
+def damaged(folder: Path, how: str) -> str:
+    """A model of several files, one of them damaged; gives the name of that one."""
+    random_llama().save_pretrained(folder, max_shard_size="100KB")
+    shard = sorted(folder.glob("*.safetensors"))[1]
+    data = shard.read_bytes()
+    if how == "missing":
+        shard.unlink()
+    else:
+        shard.write_bytes({"cut": data[:-1], "longer": data + b"x", "header": data[:40], "empty": b""}[how])
+    return shard.name
+
+
+@pytest.mark.parametrize("how", ["cut", "longer", "header", "empty", "missing"])
+def test_a_damaged_file_is_named_by_all_who_read_it(
+    how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from multimodal.pipes.local_loading import LocalModel
+    from multimodal.pipes.processor import StreamProcessor
+
+    name = damaged(tmp_path, how)
+    for read in (read_shape, LocalModel.load, StreamProcessor):
+        with pytest.raises(BrokenModelError, match=rf"{name} is (broken|missing).*copy or download it again"):
+            read(tmp_path)
+    capsys.readouterr()
+    assert main(["estimate", "--no-bandwidth", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert name in told.err
+    assert "it fits" not in told.out
+    assert len(told.err.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

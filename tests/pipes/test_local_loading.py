@@ -142,6 +142,20 @@ def test_places_without_a_model_are_refused(tmp_path: Path, monkeypatch: pytest.
         LocalModel.load(tmp_path / "x.gguf")
 
 
+def test_a_broken_tokenizer_is_named_and_a_missing_one_is_none(folder: Path, tmp_path: Path) -> None:
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes()[:-200])
+    with pytest.raises(UsageError, match=r"tokenizer\.json is broken"):
+        LocalModel.load(tmp_path)
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE"}}')
+    with pytest.raises(UsageError, match=r"tokenizer\.json is broken"):
+        LocalModel.load(tmp_path)
+    for file in tmp_path.glob("*token*"):
+        file.unlink()
+    assert LocalModel.load(tmp_path).tokenizer is None
+
+
 def test_a_hub_name_without_a_hub_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub.constants
 
