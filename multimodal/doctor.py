@@ -55,7 +55,10 @@ class Report(msgspec.Struct, frozen=True):
         plain["gains"] = [
             {"rung": rung, "piece": piece, "times": times} for rung, piece, times in self.instructions.gains()
         ]
-        plain["advice"] = self.threads.advice
+        plain["advice"] = self.threads.advice or None
+        # An empty table would look like one of no gains.
+        if not self.instructions.times_us:
+            plain["gains"] = plain["instructions"]["times_us"] = None
         plain["causes"] = [msgspec.to_builtins(causes(trace)) for trace in self.traces]
         plain["ok"] = self.ok
         return plain
@@ -123,8 +126,8 @@ def report_text(report: Report) -> str:
         told.append(f"  {library.name:14}{state}" + (f"   {library.advice}" if library.advice else ""))
     told += ["processor", f"  {report.instructions.processor}", *_instructions(report.instructions)]
     told += ["threads", *_threads(report.threads)]
-    if not math.isnan(report.bandwidth):
-        told += ["memory", f"  {report.bandwidth / 1e9:.1f} GB/s copied by one thread (measured here)"]
+    speed = f"{report.bandwidth / 1e9:.1f} GB/s copied by one thread (measured here)"
+    told += ["memory", "  not measured" if math.isnan(report.bandwidth) else f"  {speed}"]
     if report.fit is not None:
         told += ["model", *(f"  {line}" for line in text_of(report.fit).splitlines())]
     for name, trace in zip(("the first answer after loading", "a later answer"), report.traces, strict=False):
@@ -151,6 +154,8 @@ def _instructions(found: Instructions) -> list[str]:
         low, high = (found.times_us[name] for name in (min(found.times_us, key=_rung), max(found.times_us, key=_rung)))
         whole = ", ".join(f"{piece} {low[piece] / high[piece]:.1f}x" for piece in low)
         lines.append(f"  all together over AVX2: {whole}")
+    elif not found.error:
+        lines.append("  what they buy: not measured")
     return [*lines, f"  {found.error}"] if found.error else lines
 
 
@@ -159,8 +164,10 @@ def _rung(name: str) -> int:
 
 
 def _threads(threads: Threads) -> list[str]:
-    busy = f"load {threads.load:.1f} on {threads.cores} cores; a busy thread got {threads.core_share:.0%} of one"
-    if threads.error:
-        return [f"  {threads.error}"]
+    load = f"load {threads.load:.1f} on {threads.cores} cores"
+    if not threads.measured:
+        said = threads.error or "two threads beside one: not measured"
+        return [f"  {load}", f"  {said}", *([f"  {threads.advice}"] if threads.advice else [])]
+    busy = f"{load}; a busy thread got {threads.core_share:.0%} of one"
     gains = f"two threads beside one: token {threads.token_gain:.2f}x, prompt {threads.prompt_gain:.2f}x"
     return [f"  {busy}", f"  {gains}", f"  {threads.advice}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -83,23 +84,30 @@ class Threads(msgspec.Struct, frozen=True):
     Args:
         cores: that this process may use.
         load: runnable tasks of the machine, mean of the last minute.
-        core_share: what one busy thread got of its core; below 1 others were in the way.
-        token_gain, prompt_gain: how many times as fast two threads were as one.
+        core_share: what one busy thread got of its core; below 1 others were in the way. nan = not measured.
+        token_gain, prompt_gain: how many times as fast two threads were as one; nan = not measured.
         error: why nothing was measured.
     """
 
     cores: int
     load: float
-    core_share: float = 1.0
-    token_gain: float = 1.0
-    prompt_gain: float = 1.0
+    core_share: float = math.nan
+    token_gain: float = math.nan
+    prompt_gain: float = math.nan
     error: str = ""
 
     @property
+    def measured(self) -> bool:
+        """The figures are of measurements."""
+        return not math.isnan(self.prompt_gain)
+
+    @property
     def advice(self) -> str:
-        """What to do."""
-        if self.error or self.cores == 1:
+        """What to do ("" = nothing was measured that would tell)."""
+        if self.cores == 1:
             return "one core: one thread"
+        if not self.measured:
+            return ""
         if self.prompt_gain < GAIN:
             return f"run with one thread (OMP_NUM_THREADS=1): two are {self.prompt_gain:.2f} times as fast at a prompt"
         return f"two threads pay here ({self.prompt_gain:.2f} times as fast at a prompt) while the machine is no busier"

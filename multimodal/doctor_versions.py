@@ -23,6 +23,7 @@ LIBRARIES = {
 
 _TIMEOUT = 120.0
 _ADVICE = "pip install 'multimodal-stream{extra}'"
+_TORCH_FIRST = "pip install torch==2.13.0 first (the build you want: by itself pip may take CUDA's), then "
 
 
 class Library(msgspec.Struct, frozen=True):
@@ -53,7 +54,8 @@ def examine_libraries(*, text_engine: bool = False) -> list[Library]:
     versions = {name: _version(name) for name in LIBRARIES}
     needed = text_engine or any(versions[name] for name, extra in LIBRARIES.items() if extra)
     return [
-        _library(name, versions[name], wanted.get(name, ""), needed or not extra) for name, extra in LIBRARIES.items()
+        _library(name, versions[name], wanted.get(name, ""), needed or not extra, torch=bool(versions["torch"]))
+        for name, extra in LIBRARIES.items()
     ]
 
 
@@ -94,9 +96,11 @@ def allowed(version: str, wanted: str) -> bool:
     return True
 
 
-def _library(name: str, version: str, wanted: str, needed: bool) -> Library:
+def _library(name: str, version: str, wanted: str, needed: bool, *, torch: bool) -> Library:
     extra = f"[{LIBRARIES[name]}]" if LIBRARIES[name] else ""
     advice = _ADVICE.format(extra=extra)
+    if LIBRARIES[name] == "llm" and not torch:
+        advice = _TORCH_FIRST + advice
     if not version:
         fault = f"{name} is not installed" if needed else ""
         return Library(name, "", wanted, fault, advice if needed else f"for the text engine: {advice}")

@@ -243,7 +243,8 @@ def _dtype(name: str | None) -> torch_dtype | None:
 
 def _need(package: str, what: str, extra: str = "llm") -> None:
     if importlib.util.find_spec(package) is None:
-        raise UsageError(f"{what} needs the package {package}: pip install 'multimodal-stream[{extra}]'")
+        first = "pip install torch==2.13.0 (the build you want), then " if package == "torch" else ""
+        raise UsageError(f"{what} needs the package {package}: {first}pip install 'multimodal-stream[{extra}]'")
 
 
 def _locate(source: str | Path) -> tuple[str, dict[str, Any]]:

@@ -148,6 +148,41 @@ def test_threads_that_do_not_pay_are_advised_against() -> None:
     assert "OMP_NUM_THREADS=1" in Threads(2, 3.0, 0.5, 1.0, 1.1).advice
     assert "two threads pay" in Threads(2, 0.1, 1.0, 1.5, 1.8).advice
     assert "one core" in Threads(1, 0.1).advice
+    assert Threads(2, 0.1).advice == Threads(2, 0.1, error="cannot measure").advice == ""
+
+
+def test_what_was_not_measured_is_told_as_such(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    versions(monkeypatch)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert main(["doctor", "--no-measure"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("not measured") == 3, "instructions, threads, memory"
+    assert "1.00x" not in text
+    assert "OMP_NUM_THREADS" not in text
+    assert main(["doctor", "--no-measure", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    threads = found["threads"]
+    assert threads["token_gain"] is threads["prompt_gain"] is threads["core_share"] is None
+    assert found["gains"] is found["advice"] is found["bandwidth"] is found["instructions"]["times_us"] is None
+
+
+def test_without_torch_nothing_of_it_is_measured_and_it_is_installed_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    versions(monkeypatch, torch="", tokenizers="", transformers="")
+    monkeypatch.setattr(doctor, "memory_bandwidth", lambda: 5e9)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "5.0 GB/s" in text
+    assert "two threads beside one: not measured" in text
+    first = [line for line in text.splitlines() if "pip install torch==2.13.0 first" in line]
+    assert [line.split()[0] for line in first] == ["torch", "tokenizers", "transformers"]
+    assert all("then pip install 'multimodal-stream[llm]'" in line for line in first)
+    readme = (Path(doctor.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert "pip install torch==2.13.0 " in readme, "the README says the same"
 
 
 def test_a_probe_that_fails_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
