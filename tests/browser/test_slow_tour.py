@@ -19,7 +19,8 @@ def test_two_tours_in_one_browser_are_judged() -> None:
         async with launch() as browser:
             desktop, again = await play_tours(browser, tour, DESKTOP, speed=3.0, times=2)
             pressed, started = await first_words(browser, without_pictures(tour), DESKTOP)
-        assert pressed > started > 0
+        # A frame's time is that of its beginning, which may lie before the arrival of what it shows.
+        assert pressed > max(0.0, started)
         names = ("desktop", "desktop, second tour", "phone", "phone, warmed")
         tours = dict(zip(names, (desktop, again, desktop, desktop), strict=True))
         times = {name: [pressed] for name in ("pictures", "no pictures", "opens with a product")}
