@@ -42,10 +42,12 @@ def add_catalog(commands: Any) -> None:
     check = kinds.add_parser(
         "check",
         help="name what is wrong with a catalogue, line by line",
-        description="Exit code 1 = rows are left out, none is a product, or (with --fetch) a picture cannot be shown.",
+        description="Exit code 1 = rows are left out, none is a product, or a picture cannot be shown.",
     )
     _files(check)
-    add_fetch(check.add_argument_group("pictures: --fetch looks into every one, fetched where it has to be"))
+    pictures = check.add_argument_group("pictures: every file is looked into; --fetch fetches those that have none")
+    add_fetch(pictures)
+    pictures.add_argument("--no-pictures", action="store_true", help="look into none")
     check.add_argument("--limit", type=int, default=0, metavar="N", help="name at most N problems (default 0 = all)")
     check.set_defaults(run=_check)
 
@@ -95,6 +97,7 @@ def _loaded(options: argparse.Namespace) -> Catalog:
             currency=options.currency,
             progress=progress,
             empty=options.action == "check",
+            fetch=getattr(options, "fetch", False),
         )
 
 
@@ -134,31 +137,34 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    if options.no_pictures and options.fetch:
+        raise UsageError("--no-pictures looks into no picture, and --fetch into every one; give one of them")
     remote = remote_of(options)
-    catalog = _loaded(options)
-    summary = _summary(catalog)
-    if remote is not None:
-        try:
+    try:
+        catalog = _loaded(options)
+        summary = _summary(catalog)
+        if not options.no_pictures:
             summary["pictures_refused"] = _refused(catalog, remote)
-        finally:
+            summary["pictures_remote"] = 0 if remote else _remote(catalog)
+            summary["ok"] = summary["ok"] and not summary["pictures_refused"]
+    finally:
+        if remote is not None:
             remote.close()
-        summary["ok"] = summary["ok"] and not summary["pictures_refused"]
     if options.json:
         print(json.dumps(summary, ensure_ascii=False))
         return 0 if summary["ok"] else 1
     limit = options.limit or sys.maxsize
     print(f"{catalog.format}: {catalog.report(limit)}")
-    if remote is not None:
-        refused = summary["pictures_refused"]
-        print(f"{len(catalog.pictures) - len(refused)} of {len(catalog.pictures)} pictures can be shown")
-        for entry in refused[:limit]:
-            print(f"  picture {entry['key']} of {entry['product']}: {entry['reason']}: {entry['detail']}")
-        if len(refused) > limit:
-            print(f"  and {len(refused) - limit} more")
+    if not options.no_pictures:
+        print("\n".join(_shown(summary, limit)))
     return 0 if summary["ok"] else 1
 
 
-def _refused(catalog: Catalog, remote: RemotePictures) -> list[dict[str, str]]:
+def _remote(catalog: Catalog) -> int:
+    return sum(picture.path is None and bool(picture.url) for picture in catalog.pictures)
+
+
+def _refused(catalog: Catalog, remote: RemotePictures | None) -> list[dict[str, str]]:
     from multimodal.pipes.catalog import CatalogImagePipe
     from multimodal.pipes.images import ImageStore
 
@@ -168,6 +174,18 @@ def _refused(catalog: Catalog, remote: RemotePictures) -> list[dict[str, str]]:
         {"key": picture.key, "product": picture.product, "reason": refused.reason, "detail": str(refused)}
         for picture, refused in found
     ]
+
+
+def _shown(summary: dict[str, Any], limit: int) -> list[str]:
+    """How many pictures can be shown, and why each of the others cannot."""
+    refused, remote, total = summary["pictures_refused"], summary["pictures_remote"], summary["pictures"]
+    rest = f"; {remote} are remote, and not looked into without --fetch" if remote else ""
+    lines = [f"{total - remote - len(refused)} of {total} pictures can be shown{rest}"]
+    told = {warning["detail"] for warning in summary["warnings"]}
+    refused = [entry for entry in refused if entry["detail"] not in told]
+    for entry in refused[:limit]:
+        lines.append(f"  picture {entry['key']} of {entry['product']}: {entry['reason']}: {entry['detail']}")
+    return lines + ([f"  and {len(refused) - limit} more"] if len(refused) > limit else [])
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -153,7 +153,8 @@ def _serve(options: argparse.Namespace) -> int:
     from multimodal.pipes.images import shared_store
     from multimodal.serving.run import Recordings, serve
 
-    tour = shop_tour(options.catalog, options.images, mapping(options)) if options.catalog else demo_tour()
+    columns, own = mapping(options), options.catalog
+    tour = shop_tour(own, options.images, columns, fetch=options.fetch) if own else demo_tour()
     settings = Settings(options.sync_interval, options.late, options.slow_images / 1000, options.speed)
     if options.catalog:
         print(f"{options.catalog}: {tour.catalog.report()}", file=sys.stderr)

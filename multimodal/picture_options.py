@@ -130,11 +130,15 @@ def warm_up(pipe: CatalogImagePipe, products: list[str], store: ImageStore) -> N
 
 
 async def inspect_pictures(pipe: CatalogImagePipe, store: ImageStore) -> list[tuple[PictureFile, PictureRefused]]:
-    """Fetch what has to be fetched and look into every picture: those that cannot be shown, in order, and why."""
+    """Look into every picture, fetched where it has to be: those that cannot be shown, in order, and why.
+
+    One that has a URL and no file is passed over by a pipe that fetches nothing.
+    """
     from multimodal.pipes.intake import PictureRefused
     from multimodal.pipes.prepared import source_of
 
-    pictures, gate, done = pipe.catalog.pictures, asyncio.Semaphore(_AT_ONCE), 0
+    gate, done = asyncio.Semaphore(_AT_ONCE), 0
+    pictures = [picture for picture in pipe.catalog.pictures if pipe.fetches or picture.path or not picture.url]
     told = _told("looking at pictures")
 
     async def one(picture: PictureFile) -> PictureRefused | None:
@@ -143,7 +147,8 @@ async def inspect_pictures(pipe: CatalogImagePipe, store: ImageStore) -> list[tu
             place = await pipe.locate(picture)
             seen = place if isinstance(place, PictureRefused) else await store.look(source_of(picture, place))
         done += 1
-        told(done, done / len(pictures))
+        if pipe.fetches or sys.stderr.isatty():
+            told(done, done / len(pictures))
         return seen if isinstance(seen, PictureRefused) else None
 
     try:

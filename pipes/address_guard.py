@@ -48,11 +48,13 @@ class AddressGuard:
             try:
                 self._allowed.append(ip_network(network))
             except ValueError as error:
-                raise UsageError(f"allow={network!r} is no network ({error}); write one as 10.1.2.0/24") from error
+                raise UsageError(
+                    f"--fetch-allow (allow= in code) {network!r} is no network ({error}); write one as 10.1.2.0/24"
+                ) from error
         self.ports = frozenset(ports)
         for port in self.ports:
             if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
-                raise UsageError(f"port {port!r} is no TCP port; give 1 to 65535")
+                raise UsageError(f"--fetch-port (ports= in code): {port!r} is no TCP port; give 1 to 65535")
 
     def check_url(self, url: str) -> str:
         """Why a URL may not be fetched, whatever its host's address; "" = it may (N1)."""
@@ -71,7 +73,8 @@ class AddressGuard:
         if any(character.isspace() or ord(character) < 32 for character in url):
             return "it holds white space or control characters"
         if (port or (443 if parts.scheme == "https" else 80)) not in self.ports:
-            return f"its port is {port}; allowed are {', '.join(map(str, sorted(self.ports)))}"
+            known = ", ".join(map(str, sorted(self.ports)))
+            return f"its port is {port}; allowed are {known}; allow it with --fetch-port {port} (ports= in code)"
         return ""
 
     def check_address(self, address: str) -> str:
@@ -89,7 +92,8 @@ class AddressGuard:
             # Site-local addresses were withdrawn (RFC 3879), and never were anybody's but one's own.
             inner = isinstance(each, IPv6Address) and each.is_site_local
             if inner or not each.is_global or each.is_multicast:
-                return f"{ip} is not on the public internet ({_kind(each)})"
+                remedy = f"where it is your own, allow it with --fetch-allow {ip} (allow= in code)"
+                return f"{ip} is not on the public internet ({_kind(each)}); {remedy}"
         return ""
 
 

@@ -16,11 +16,11 @@ from multimodal.pipes.feed import Shop, feed_files, read_feed
 from multimodal.pipes.feed_fold import Fold
 from multimodal.pipes.feed_products import RowProblem
 from multimodal.pipes.feed_words import currency_code
-from multimodal.pipes.finder import PictureFinder
+from multimodal.pipes.finder import FETCHED, PictureFinder
 from multimodal.pipes.images import ImageStore, PictureRefused, Warmed
 from multimodal.pipes.ladder import AVIF, WEBM, WEBP
 from multimodal.pipes.prepared import PictureFile, PreparedImagePipe, source_of
-from multimodal.values import Product, ProductImage, ViewerNeeds
+from multimodal.values import Product, ViewerNeeds
 
 if TYPE_CHECKING:
     from multimodal.pipes.remote_pictures import RemotePictures
@@ -32,7 +32,6 @@ Progress = Callable[[int, float], None]
 _EVERY = 256
 _FINE = ("", "")
 _PLAYS = ViewerNeeds((WEBM,))
-_FETCHED = ("http://", "https://")
 
 
 class Catalog(msgspec.Struct, frozen=True):
@@ -66,7 +65,7 @@ class Catalog(msgspec.Struct, frozen=True):
     def report(self, limit: int = 20) -> str:
         """What was read and what was wrong, for a person; at most `limit` problems are spelled out."""
         found = sum(picture.path is not None for picture in self.pictures)
-        remote = sum(picture.path is None and "://" in image.source for image, picture in self._pairs())
+        remote = sum(picture.path is None and bool(picture.url) for picture in self.pictures)
         counts = f"{len(self.products)} products, {found} of {len(self.pictures)} pictures found"
         lines = [counts + (f" ({remote} are remote)" if remote else "")]
         if self.unpublished:
@@ -81,9 +80,6 @@ class Catalog(msgspec.Struct, frozen=True):
             lines.append(f"  and {len(problems) - limit} more")
         return "\n".join(lines)
 
-    def _pairs(self) -> Iterable[tuple[ProductImage, PictureFile]]:
-        return zip((image for product in self.products for image in product.images), self.pictures, strict=True)
-
 
 def load_catalog(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -97,6 +93,7 @@ def load_catalog(
     now: datetime | None = None,
     progress: Progress | None = None,
     empty: bool = False,
+    fetch: bool = False,
 ) -> Catalog:
     """Read a catalogue; a bad row is reported and never fails the rest.
 
@@ -117,6 +114,7 @@ def load_catalog(
         now: for sale prices that hold between two dates; None = the present moment.
         progress: called with the number of rows read and the share of the file from 0 to 1, every few hundred rows.
         empty: give a catalogue without any product too, for what it says of its rows.
+        fetch: pictures that have a URL and no file below `images` will be fetched, and are not warned of.
 
     Raises:
         UsageError: a file or folder that is missing, not readable or empty, a column that is missing, a format or a
@@ -148,7 +146,7 @@ def load_catalog(
     finder = PictureFinder(
         Path(base) if base is not None else paths[0].parent, None if images is None else Path(images), fold.sources()
     )
-    products, pictures = _found(fold, finder, shop.currency, remote=images is None)
+    products, pictures = _found(fold, finder, shop.currency, remote=fetch or images is None)
     if progress is not None:
         progress(fold.count, 1.0)
     if not products and not empty:
@@ -169,7 +167,7 @@ def _found(
         fold: all rows.
         finder: looks pictures up.
         currency: what the catalogue says of prices that name none.
-        remote: no folder of pictures was given, so that one which has a URL is missing nowhere.
+        remote: a picture that has a URL is missing nowhere: it is fetched, or no folder was given that it should be in.
     """
     products: list[Product] = []
     files: list[PictureFile] = []
@@ -180,11 +178,11 @@ def _found(
         for image in product.images:
             file = finder.find(image.source)
             problem = _FINE
+            url = image.source if file is None and image.source.casefold().startswith(FETCHED) else ""
             if file is None:
-                problem = ("not_found", finder.missing(image.source))
-                if not (remote and "://" in image.source):
+                problem = finder.missing(image.source)
+                if not (remote and url):
                     fold.warn(where, *problem)
-            url = image.source if file is None and image.source.casefold().startswith(_FETCHED) else ""
             files.append(PictureFile(image.key, file, product.id, image.alt, problem, url))
     return tuple(products), tuple(files)
 
@@ -230,6 +228,11 @@ class CatalogImagePipe(PreparedImagePipe):
     def products(self) -> tuple[Product, ...]:
         """The catalogue's products, in its order."""
         return self.catalog.products
+
+    @property
+    def fetches(self) -> bool:
+        """Whether pictures that have a URL and no file are fetched."""
+        return self._remote is not None
 
     async def locate(self, picture: PictureFile) -> Path | PictureRefused:
         """The file of one of its pictures, fetched where it has to be; why there is none, otherwise."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -11,7 +12,14 @@ from urllib.parse import unquote
 from multimodal.errors import UsageError
 from multimodal.pipes.folder import may_be_picture
 
-__all__ = ["PictureFinder"]
+__all__ = ["FETCHED", "PictureFinder"]
+
+FETCHED = ("http://", "https://")
+"""How the address of a picture begins that may be fetched."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+"""Two letters at least: one is a drive."""
+_NAMED = 5
+_SHOWN = 200
 
 
 class PictureFinder:
@@ -38,9 +46,9 @@ class PictureFinder:
         files = list(_files_below(images) if images is not None else _files_in(base))
         if images is not None and not files:
             raise UsageError(f"no pictures in the folder {images}")
-        self._by_name = _unique((file.name, file) for file in files)
-        self._by_folded = _unique((file.name.casefold(), file) for file in files)
-        self._by_stem = _unique((file.stem.casefold(), file) for file in files)
+        self._by_name = _listed((file.name, file) for file in files)
+        self._by_folded = _listed((file.name.casefold(), file) for file in files)
+        self._by_stem = _listed((file.stem.casefold(), file) for file in files)
         names = [_name(source) for source in set(sources)]
         self._names = Counter(map(str.casefold, names))
         self._stems = Counter(_stem(name).casefold() for name in names)
@@ -57,17 +65,29 @@ class PictureFinder:
         folded = name.casefold()
         found = None
         if self._names[folded] == 1:
-            found = self._by_name.get(name) or self._by_folded.get(folded)
+            found = _only(self._by_name.get(name)) or _only(self._by_folded.get(folded))
         if found is None and self._by_stem:
             stem = _stem(folded)
-            found = self._by_stem.get(stem) if self._stems[stem] == 1 else None
+            found = _only(self._by_stem.get(stem)) if self._stems[stem] == 1 else None
         return found
 
-    def missing(self, source: str) -> str:
-        """What to tell a person of a picture that was not found."""
+    def missing(self, source: str) -> tuple[str, str]:
+        """The reason why a picture was not found, and what to tell a person of it."""
         where = self._images or self._base
-        advice = f"; download it into {where}" if "://" in source else ""
-        return f"{source} is not in {where}{advice}"
+        shown = source if len(source) <= _SHOWN else f"{source[:_SHOWN]}..."
+        web = source.casefold().startswith(FETCHED)
+        folded = _name(source).casefold()
+        files = self._by_folded.get(folded) or self._by_stem.get(_stem(folded)) or []
+        load = f"; download it into {where}, or fetch it: --fetch (remote= in code)" if web else ""
+        if files:
+            names = ", ".join(file.relative_to(where).as_posix() for file in files[:_NAMED])
+            more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
+            advice = "name its path" if len(files) > 1 else "other pictures of the catalogue go by that name too"
+            return "not_found", f"{shown} is ambiguous: {names}{more} in {where}; {advice}{load}"
+        if not web and (scheme := _SCHEME.match(source)):
+            refused = f"its scheme is {scheme.group()[:-1]!r}; only http and https are fetched, and files named by path"
+            return "refused_address", f"{shown}: {refused}"
+        return "not_found", f"{shown} is not in {where}{load}"
 
 
 def _is_file(path: Path) -> bool:
@@ -90,11 +110,15 @@ def _stem(name: str) -> str:
     return stem if stem and dot else name
 
 
-def _unique(entries: Iterable[tuple[str, Path]]) -> dict[str, Path]:
+def _listed(entries: Iterable[tuple[str, Path]]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for name, file in entries:
         found.setdefault(name, []).append(file)
-    return {name: files[0] for name, files in found.items() if len(files) == 1}
+    return found
+
+
+def _only(files: list[Path] | None) -> Path | None:
+    return files[0] if files is not None and len(files) == 1 else None
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

@@ -33,7 +33,8 @@ _ADVICE = {
     "heic": "HEIC pictures need one more library, pip install 'multimodal-stream[heic]'; or export it as JPEG or PNG",
     "svg": "SVG drawings are not supported; export it as PNG or WebP",
     "html": "this is a web page, not a picture (often an error page saved by a download); download it again",
-    "video": "this is a video; VideoImagePipe shows its frames, and a folder or catalogue its beginning as a clip",
+    "video": "this is a video; rename it to end in .mp4 or .webm, and a folder or catalogue shows its beginning as a "
+    "clip; VideoImagePipe shows its frames",
     "unknown_format": "{} use JPEG, PNG, WebP, AVIF, GIF, BMP or TIFF",
 }
 _MAGIC = (

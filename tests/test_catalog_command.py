@@ -67,16 +67,47 @@ def test_an_import_that_cannot_be_written_says_so(shop: Path, capsys: pytest.Cap
 
 def test_check_names_problems_by_line_and_its_exit_code_tells(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["catalog", "check", str(shop / "good.csv")]) == 0
-    assert capsys.readouterr().out == "csv: 1 products, 1 of 1 pictures found\n"
+    found = "csv: 1 products, 1 of 1 pictures found\n"
+    assert capsys.readouterr() == (found + "1 of 1 pictures can be shown\n", "")
+    assert main(["catalog", "check", str(shop / "good.csv"), "--no-pictures"]) == 0
+    assert capsys.readouterr().out == found
     assert main(["catalog", "check", str(shop / "bad.csv")]) == 1
     printed = capsys.readouterr().out
     assert "line 3: left out, duplicate_id" in printed
     assert "line 4: taken, bad_price: 'soon' is no price" in printed
     assert main(["catalog", "check", str(shop / "bad.csv"), "--limit", "1"]) == 1
-    assert capsys.readouterr().out.endswith("  and 3 more\n")
+    assert "  and 3 more\n0 of 2 pictures can be shown" in capsys.readouterr().out
     assert main(["catalog", "check", str(shop / "bad.csv"), "--json"]) == 1
     summary = json.loads(capsys.readouterr().out)
     assert [(entry["line"], entry["reason"]) for entry in summary["rejected"]] == [(3, "duplicate_id")]
+
+
+def test_check_looks_into_every_picture(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = (shop / "pictures" / "k.jpg").read_bytes()
+    broken = {"cut": whole[: len(whole) // 2], "none": b"", "drawn": b"<svg></svg>", "page": b"<html></html>"}
+    broken["film"] = b"\x1aE\xdf\xa3" + bytes(99)
+    for name, data in broken.items():
+        (shop / "pictures" / f"{name}.jpg").write_bytes(data)
+    rows = "".join(f"{name},The {name},{name}.jpg\n" for name in ("k", *broken, "gone"))
+    (shop / "shop.csv").write_text("id,title,image\n" + rows)
+    words = ["catalog", "check", str(shop / "shop.csv"), "--images", str(shop / "pictures")]
+    assert main(words) == 1
+    out = capsys.readouterr().out
+    assert "6 of 7 pictures found" in out
+    assert "1 of 7 pictures can be shown" in out
+    for name, reason in (
+        ("cut", "truncated"),
+        ("none", "empty"),
+        ("drawn", "svg"),
+        ("page", "html"),
+        ("film", "video"),
+    ):
+        assert f"picture {name} of {name}: {reason}: " in out
+    assert out.count("gone.jpg") == 1
+    assert "rename it to end in .mp4" in out
+    assert main([*words, "--no-pictures"]) == 0
+    assert main([*words, "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out.splitlines()[-1])["pictures_refused"]) == 6
 
 
 def test_check_names_the_problems_of_a_file_without_any_product(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,6 +144,8 @@ def test_show_prints_a_table_or_one_product(shop: Path, capsys: pytest.CaptureFi
         (["check", "good.csv", "--format", "odt"], "no format 'odt'"),
         (["check", "good.csv", "--currency", "gold"], "no code of ISO 4217"),
         (["check", "good.csv", "--limit", "-1"], "0 or more"),
+        (["check", "good.csv", "--no-pictures", "--fetch"], "give one of them"),
+        (["check", "good.csv", "--fetch", "--fetch-allow", "banana"], "--fetch-allow (allow= in code) 'banana'"),
         (["check", "good.csv", "--encoding", "morse"], "no encoding is called 'morse'"),
     ],
 )

@@ -102,18 +102,21 @@ def demo_tour() -> Tour:
     return Tour(catalog.shop.name, catalog.shop.tagline, script["language"], catalog, plan)
 
 
-def shop_tour(path: Path, images: Path | None = None, mapping: Mapping[str, str] | None = None) -> Tour:
+def shop_tour(
+    path: Path, images: Path | None = None, mapping: Mapping[str, str] | None = None, *, fetch: bool = False
+) -> Tour:
     """A tour of a shop's own catalogue: each product's title, the beginning of its description, and its price.
 
     Args:
         path: the catalogue, CSV or JSON (`multimodal.pipes.catalog.load_catalog`).
         images: the folder of its pictures.
         mapping: other column names, such as ``{"title": "name"}``.
+        fetch: pictures that have a URL and no file will be fetched, and are not warned of.
 
     Raises:
         UsageError: the catalogue cannot be read, or holds no product.
     """
-    catalog = load_catalog(path, images, mapping=mapping)
+    catalog = load_catalog(path, images, mapping=mapping, fetch=fetch)
     if not catalog.products:
         raise UsageError(f"{path} holds no product to tell of: {catalog.report(3)}")
     segments = [Segment(told(product), product.id) for product in catalog.products]

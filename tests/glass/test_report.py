@@ -151,7 +151,7 @@ def test_the_share_counts_undetermined_as_misses_and_leaves_out_what_was_not_jud
 
 def test_a_clip_is_counted_apart_and_neither_agrees_nor_disagrees() -> None:
     """A video's first frame is painted two frames after its element is shown."""
-    receipts = [
+    receipts: list[dict[str, Any]] = [
         {"event": {"kind": "text", "token_index": 2, "token_count": 1, "seq": 4}},
         {"event": {"kind": "reveal", "cue": 0, "mark": 3, "seq": 5}},
         {"vantage": "painted", "seq": 5, "frame": 1},

@@ -295,6 +295,24 @@ def test_a_name_that_two_pictures_share_stands_for_neither(shop: Path) -> None:
     assert "download it into" in catalog.pictures[0].problem[1]
 
 
+def test_what_is_ambiguous_names_the_files(shop: Path) -> None:
+    write(shop / "pictures" / "plate.jpg", quarters())
+    write(shop / "pictures" / "sub" / "plate.png", quarters())
+    (picture,) = load(shop, "id,title,image\na,A,plate.webp\n").pictures
+    assert picture.path is None
+    assert "ambiguous: plate.jpg, sub/plate.png in " in picture.problem[1]
+
+
+@pytest.mark.parametrize("address", ["file:///tmp/gone.jpg", "s3://bucket/gone.jpg", "data:image/png;base64,AAAA"])
+def test_other_schemes_are_refused_and_not_to_be_downloaded(shop: Path, address: str) -> None:
+    catalog = load(shop, f"id|title|image\na|A|{address}\n".replace("|", "\t"))
+    reason, detail = catalog.pictures[0].problem
+    assert reason == "refused_address"
+    assert f"scheme is {address.partition(':')[0]!r}" in detail
+    assert "download" not in detail
+    assert catalog.warnings[0].reason == "refused_address"
+
+
 def test_without_a_folder_of_pictures_the_catalogues_own_is_used(shop: Path) -> None:
     write(shop / "near.jpg", quarters())
     path = csv(shop, "id,title,image\na,A,near.jpg\nb,B,pictures/kettle.jpg\nc,C,lamp.webp\n")

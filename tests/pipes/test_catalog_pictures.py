@@ -67,7 +67,10 @@ def test_a_picture_with_a_url_and_no_file_keeps_its_url(table: Path) -> None:
 
 def test_nothing_is_fetched_unless_somebody_may(table: Path, web: Web) -> None:
     items = run(everything(CatalogImagePipe(table, store=ImageStore())))
-    assert reasons(items) == dict.fromkeys(["mug", "gone", "login", "inside", "odd"], "not_found")
+    assert reasons(items) == {
+        **dict.fromkeys(["mug", "gone", "login", "inside"], "not_found"),
+        "odd": "refused_address",
+    }
     assert not web.asked
 
 
@@ -81,7 +84,12 @@ def test_pictures_are_fetched_and_each_that_cannot_be_says_why(table: Path, web:
     remote.close()
     assert got(items["mug"]).width_px == 80
     assert got(items["kettle"]).width_px == 40
-    assert reasons(items) == {"gone": "not_found", "login": "html", "inside": "refused_address", "odd": "not_found"}
+    assert reasons(items) == {
+        "gone": "not_found",
+        "login": "html",
+        "inside": "refused_address",
+        "odd": "refused_address",
+    }
 
 
 def test_warming_makes_every_size_and_format_and_says_what_it_cannot(table: Path, web: Web) -> None:
@@ -145,7 +153,18 @@ def test_check_fetches_and_names_every_picture_that_cannot_be_shown(
     assert main(["catalog", "check", str(table), "--json", *own]) == 1
     found = json.loads(capsys.readouterr().out)
     assert [entry["key"] for entry in found["pictures_refused"]] == ["gone", "login", "inside", "odd"]
-    assert main(["catalog", "check", str(table)]) == 0
+    assert main(["catalog", "check", str(table)]) == 1
+    out = capsys.readouterr().out
+    assert "1 of 6 pictures can be shown; 4 are remote" in out
+    assert "line 7: taken, refused_address: ftp://shop/odd.jpg: its scheme is 'ftp'" in out
+    images = ["--images", str(table.parent)]
+    assert main(["catalog", "check", str(table), *own, *images]) == 1
+    assert "download it" not in capsys.readouterr().out
+    assert main(["catalog", "check", str(table), "--fetch"]) == 1
+    out = capsys.readouterr().out
+    assert f"allow it with --fetch-port {web.port}" in out
+    assert main(["catalog", "check", str(table), "--fetch", "--fetch-port", str(web.port)]) == 1
+    assert "allow it with --fetch-allow 127.0.0.1" in capsys.readouterr().out
     assert "can be shown" not in capsys.readouterr().out
 
 
