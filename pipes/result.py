@@ -36,12 +36,14 @@ class GeneratedToken(Token, frozen=True):
 class Generation(TensorSide):
     """The answers of one `generate` call, which began when it was called.
 
-    As a tensor: indexing, `shape`, `len`, `tolist`, every other tensor method, torch functions and a tokenizer's
-    `decode` wait for the end, then act on `sequences`. As a stream: ``for token in outputs`` and ``async for token in
-    outputs`` give each `GeneratedToken` when it comes; each loop begins with the first token. While nobody reads, the
-    engine stops after a bounded number of tokens. Waiting for the end blocks the thread, as `model.generate` does;
-    in async code, ``await outputs`` first. Dropping the object, leaving its ``with`` block, `cancel`, and cancelling a
-    task that waits for it give its rows up before their next step.
+    As a tensor: indexing, `shape`, `len`, `tolist`, every other tensor method, operators, torch functions,
+    `torch.as_tensor` and numpy wait for the end, then act on `sequences`. It is no `torch.Tensor`: whatever asks
+    `isinstance` needs `sequences` itself, as in ``tokenizer.batch_decode(outputs.sequences)``. As a stream:
+    ``for token in outputs`` and ``async for token in outputs`` give each `GeneratedToken` when it comes; each loop
+    begins with the first token. While nobody reads, the engine stops after a bounded number of tokens. Waiting for the
+    end blocks the thread, as `model.generate` does; in async code, ``await outputs`` first. Dropping the object,
+    leaving its ``with`` block, `cancel`, and cancelling a task that waits for it give its rows up before their next
+    step.
 
     Args:
         readers: one for each row.

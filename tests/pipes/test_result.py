@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
+import io
+import operator
+import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -54,9 +60,9 @@ def test_it_is_the_tensor_of_generate(engine: ScriptEngine) -> None:
     assert len(outputs) == 2
     assert torch.equal(outputs.sequences, expected)
     assert torch.equal(outputs, expected)  # type: ignore[arg-type]
-    assert (outputs == expected).all()  # type: ignore[attr-defined]
+    assert torch.all(torch.as_tensor(outputs == expected))
     assert torch.equal(torch.cat([outputs, outputs]), torch.cat([expected] * 2))  # type: ignore[list-item]
-    assert isinstance(outputs, torch.Tensor)
+    assert not isinstance(outputs, torch.Tensor)
     assert isinstance(outputs, Generation)
     assert outputs.tolist() == expected.tolist()
     assert outputs.cpu().numpy().sum() == expected.sum()
@@ -64,12 +70,107 @@ def test_it_is_the_tensor_of_generate(engine: ScriptEngine) -> None:
         outputs.no_such_thing  # noqa: B018
 
 
-def test_a_tokenizer_decodes_it_as_it_decodes_the_tensor(engine: ScriptEngine) -> None:
+def test_a_tokenizer_decodes_its_sequences(engine: ScriptEngine) -> None:
     from tests.tiny_models import tiny_tokenizer
 
     tokenizer, outputs = tiny_tokenizer(), started(engine, 2)
-    assert tokenizer.batch_decode(outputs) == tokenizer.batch_decode(outputs.sequences)
+    assert len(tokenizer.batch_decode(outputs.sequences)) == 2
     assert tokenizer.decode(outputs[0]) == tokenizer.decode(outputs.sequences[0])
+
+
+OPERATORS = (
+    *(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
+    *(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
+)
+
+
+def test_operators_are_those_of_the_tensor(engine: ScriptEngine) -> None:
+    import torch
+
+    outputs = started(engine, 2, eos_token_id=None, max_new_tokens=3)
+    plain = outputs.sequences
+    for operate in OPERATORS:
+        for other in (2, plain % 3 + 1):
+            for mine, theirs in (
+                (operate(outputs, other), operate(plain, other)),
+                (operate(other, outputs), operate(other, plain)),
+            ):
+                assert torch.equal(mine, theirs), operate
+        assert torch.equal(operate(outputs, outputs), operate(plain, plain)), operate
+    for single in (operator.neg, operator.pos, operator.abs, operator.invert):
+        assert torch.equal(single(outputs), single(plain))
+    assert torch.equal(outputs.float() @ plain.T.float(), plain.float() @ plain.T.float())
+    assert LONG[0] in outputs
+    assert plain[0] in outputs
+    assert 10**6 not in outputs
+    assert {outputs: 1}[outputs] == 1
+    with pytest.raises(TypeError):
+        _ = outputs < "text"
+
+
+def test_what_is_no_number_and_no_tensor_is_compared_without_a_wait() -> None:
+    outputs = started(ScriptEngine([LONG], ttft=1000.0))
+    assert (outputs == "text", outputs == None, outputs != "text") == (False, False, True)  # noqa: E711
+    outputs.cancel()
+
+
+def test_numpy_reads_it_and_gets_its_own(engine: ScriptEngine) -> None:
+    import numpy as np
+
+    outputs = started(engine, 2)
+    ids = np.array(outputs)
+    assert ids.dtype == np.int64
+    assert ids.tolist() == outputs.tolist()
+    assert np.asarray(outputs, dtype=np.float32).tolist() == outputs.tolist()
+    ids[:] = 0
+    assert outputs.tolist() != ids.tolist()
+    assert (np.array(outputs) == outputs).all()
+
+
+def test_it_cannot_be_copied_or_saved_and_says_what_can(engine: ScriptEngine) -> None:
+    import torch
+
+    outputs = started(engine)
+    for save in (copy.copy, copy.deepcopy, pickle.dumps, lambda it: torch.save(it, io.BytesIO())):
+        with pytest.raises(UsageError, match=r"take its \.sequences"):
+            save(outputs)
+    assert copy.deepcopy(outputs.sequences).tolist() == outputs.tolist()
+
+
+_IN_A_PROCESS = """
+import sys, torch
+from multimodal.pipes.script_engine import ScriptEngine
+from tests.pipes.test_result import LONG, SHORT, started
+
+engine = ScriptEngine([LONG, SHORT])
+outputs = started(engine, 2)
+plain = outputs.sequences
+try:
+    made = eval(sys.argv[1])
+    wanted = eval(sys.argv[1].replace("outputs", "plain"))
+    print("equal" if torch.equal(made, wanted) and made.dtype == wanted.dtype else "other")
+except Exception as error:
+    print(type(error).__name__, error)
+engine.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("torch.tensor(outputs)", "equal"),
+        ("torch.as_tensor(outputs)", "equal"),
+        ("torch.asarray(outputs)", "equal"),
+        ("plain.new_tensor(outputs)", "equal"),
+        ("torch.Tensor(outputs)", "RuntimeError not a storage"),
+        ("torch.LongTensor(outputs)", "RuntimeError not a storage"),
+        ("torch.tensor([outputs])", "ValueError"),
+    ],
+)
+def test_making_a_tensor_of_it_never_ends_the_interpreter(call: str, says: str) -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", _IN_A_PROCESS, call], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split("\n")[0][: len(says)]) == (0, says), done.stderr
 
 
 def test_what_it_tells_beside_the_tensor(engine: ScriptEngine) -> None:
