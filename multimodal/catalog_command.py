@@ -154,7 +154,7 @@ def _check(options: argparse.Namespace) -> int:
         print(json.dumps(summary, ensure_ascii=False))
         return 0 if summary["ok"] else 1
     limit = options.limit or sys.maxsize
-    print(f"{catalog.format}: {catalog.report(limit)}")
+    print(f"{', '.join(catalog.formats)}: {catalog.report(limit)}")
     if not options.no_pictures:
         print("\n".join(_shown(summary, limit)))
     return 0 if summary["ok"] else 1
@@ -210,6 +210,7 @@ def _show(options: argparse.Namespace) -> int:
 def _summary(catalog: Catalog) -> dict[str, Any]:
     return {
         "format": catalog.format,
+        "formats": catalog.formats,
         "products": len(catalog.products),
         "variants": sum(len(product.variants) for product in catalog.products),
         "pictures": len(catalog.pictures),

@@ -78,7 +78,7 @@ async def _sizes(tour: Tour, keys: Sequence[str]) -> dict[str, int]:
 
 def plan_text(result: dict[str, Any]) -> str:
     """The same for people."""
-    wide = max((len(place["key"]) for place in result["pictures"]), default=0)
+    wide = max([len("picture"), *(len(place["key"]) for place in result["pictures"])])
     lines = [
         f"{result['tour']}: {result['tokens']} tokens over {result['seconds']:.1f} s,"
         f" a sync mark every {result['sync_interval']}",
@@ -88,7 +88,7 @@ def plan_text(result: dict[str, Any]) -> str:
     for place in result["pictures"]:
         size = "" if place["size_bytes"] is None else f"  ({place['size_bytes'] / 1024:.0f} KiB)"
         where = f"{place['at']:7.2f}s  {place['anchor']:5}  {place['mark']:5}"
-        lines.append(f"{where}  {place['key']:{wide}}  {place['words']}{size}")
+        lines.append(f"{where}  {place['key']:{wide}}  {' '.join(place['words'].split())}{size}")
     lines.append("")
     for finding in result["findings"]:
         where = "" if finding["token"] is None else f"token {finding['token']}: "

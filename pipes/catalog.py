@@ -41,11 +41,12 @@ class Catalog(msgspec.Struct, frozen=True):
         products: all that can be talked about, those without a picture too.
         pictures: their picture files; one that is missing on disk keeps its place and its reason.
         shop: what the file says of the shop.
-        unit: what `RowProblem.line` counts: line, or product in a JSON catalogue.
+        unit: what lines of its first file count: line, or product in a JSON catalogue; each problem has its own.
         rejected: rows that were left out.
         warnings: rows that were taken with something missing.
         unpublished: rows that the shop itself does not show, left out too.
-        format: which of `multimodal.pipes.feed.FORMATS` it is.
+        format: which of `multimodal.pipes.feed.FORMATS` its first file is.
+        formats: those of all its files, each once.
     """
 
     products: tuple[Product, ...]
@@ -56,6 +57,7 @@ class Catalog(msgspec.Struct, frozen=True):
     warnings: tuple[RowProblem, ...] = ()
     unpublished: tuple[RowProblem, ...] = ()
     format: str = ""
+    formats: tuple[str, ...] = ()
 
     @property
     def duplicates(self) -> tuple[RowProblem, ...]:
@@ -74,7 +76,7 @@ class Catalog(msgspec.Struct, frozen=True):
         problems += [("taken", problem) for problem in self.warnings]
         problems.sort(key=lambda entry: (entry[1].file, entry[1].line))
         for verdict, problem in problems[:limit]:
-            place = f"{problem.file}, {self.unit}" if problem.file else self.unit
+            place = f"{problem.file}, {problem.unit}" if problem.file else problem.unit
             lines.append(f"  {place} {problem.line}: {verdict}, {problem.reason}: {problem.detail}")
         if len(problems) > limit:
             lines.append(f"  and {len(problems) - limit} more")
@@ -124,11 +126,13 @@ def load_catalog(
         raise UsageError(f"currency {currency!r} is no code of ISO 4217, such as EUR")
     paths = feed_files(path)
     fold = Fold(now or datetime.now(UTC), currency)
-    shop, unit, kind = Shop(), "line", ""
+    shop, unit = Shop(), "line"
+    kinds: dict[str, None] = {}
     for number, file in enumerate(paths):
         try:
             feed = read_feed(file, mapping, kind=format, encoding=encoding, now=fold.now)
             fold.begin(feed, file.name if len(paths) > 1 else "")
+            before = fold.count
             for count, row in enumerate(feed.rows, fold.count + 1):
                 fold.add(row)
                 if progress is not None and not count % _EVERY:
@@ -141,7 +145,11 @@ def load_catalog(
         if feed.note:
             fold.note(1, "encoding", feed.note)
         shop = feed.shop if shop == Shop() else shop
-        unit, kind = (feed.unit, feed.format) if not kind else (unit, kind)
+        unit = unit if kinds else feed.unit
+        kinds[feed.format] = None
+        if fold.count == before:
+            what = "nothing below the row of column names" if feed.unit == "line" else "an empty list of products"
+            fold.note(1, "no_rows", f"it holds {what}")
     fold.settle()
     finder = PictureFinder(
         Path(base) if base is not None else paths[0].parent, None if images is None else Path(images), fold.sources()
@@ -150,12 +158,12 @@ def load_catalog(
     if progress is not None:
         progress(fold.count, 1.0)
     if not products and not empty:
-        left = next(iter((*fold.rejected, *fold.unpublished)), None)
+        left = next(iter((*fold.rejected, *fold.unpublished, *fold.warnings)), None)
         raise UsageError(
-            f"no product in the catalogue {path}" + (f"; {unit} {left.line}: {left.detail}" if left else "")
+            f"no product in the catalogue {path}" + (f"; {left.unit} {left.line}: {left.detail}" if left else "")
         )
     problems = (tuple(fold.rejected), tuple(fold.warnings), tuple(fold.unpublished))
-    return Catalog(products, pictures, shop, unit, *problems, kind)
+    return Catalog(products, pictures, shop, unit, *problems, next(iter(kinds), ""), tuple(kinds))
 
 
 def _found(

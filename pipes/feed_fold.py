@@ -38,6 +38,7 @@ class Fold:
         self._left_out = 0  # its line, where it was left out
         self._hidden = False  # and that it was so on purpose
         self._unit, self._file, self._table = "line", "", True
+        self._units: dict[str, str] = {}
         self.rejected: list[RowProblem] = []
         self.warnings: list[RowProblem] = []
         self.unpublished: list[RowProblem] = []
@@ -45,11 +46,16 @@ class Fold:
     def begin(self, feed: Feed, file: str) -> None:
         """Rows of this file come next; rows of a table may continue the one above, those of other formats do not."""
         self._unit, self._file, self._table = feed.unit, file, feed.format in {"csv", "woocommerce-csv"}
+        self._units[file] = feed.unit
         self._current, self._above, self._left_out, self._hidden = None, "", 0, False
 
     def note(self, line: int, reason: str, detail: str, product: str = "") -> None:
         """Warn of something in the file of which rows are taken."""
-        self.warnings.append(RowProblem(line, reason, detail, product, self._file))
+        self.warnings.append(self._problem(line, reason, detail, product))
+
+    def _problem(self, line: int, reason: str, detail: str, product: str = "", file: str | None = None) -> RowProblem:
+        where = self._file if file is None else file
+        return RowProblem(line, reason, detail, product, where, self._units.get(where, "line"))
 
     def add(self, row: FeedRow) -> None:
         """Take the next row."""
@@ -74,18 +80,18 @@ class Fold:
 
     def reject(self, row: FeedRow, reason: str, detail: str) -> None:
         """Leave a row out, and with it those that continue it."""
-        self.rejected.append(RowProblem(row.line, reason, detail, "", self._file))
+        self.rejected.append(self._problem(row.line, reason, detail))
         self._left_out, self._hidden = row.line, False
-        if not row.broken:
+        if row.id or not row.broken:
             self._current = None
         self._above = row.id or self._above
 
     def unreadable(self, file: str, detail: str) -> None:
         """A whole file could not be read, or not to its end."""
-        self.rejected.append(RowProblem(1, "malformed", detail, "", file))
+        self.rejected.append(self._problem(1, "malformed", detail, file=file))
 
     def _hide(self, row: FeedRow) -> None:
-        self.unpublished.append(RowProblem(row.line, "unpublished", row.unpublished, "", self._file))
+        self.unpublished.append(self._problem(row.line, "unpublished", row.unpublished))
         self._named.update(dict.fromkeys((*row.names, row.id or _slug(row.title))))
         self._left_out, self._hidden, self._current = row.line, True, None
         self._above = row.id or self._above
@@ -96,7 +102,7 @@ class Fold:
             detail = f"it continues {self._unit} {self._left_out}, which was left out"
             kept = self.unpublished if self._hidden else self.rejected
             reason = "unpublished" if self._hidden else "continues_left_out"
-            kept.append(RowProblem(row.line, reason, detail, "", self._file))
+            kept.append(self._problem(row.line, reason, detail))
             return
         self._left_out = 0
         self._gather(self._current, row)
@@ -150,13 +156,13 @@ class Fold:
             self._choose(draft, row, msgspec.structs.replace(row.variant, options=options))
         else:
             detail = f"it belongs to {row.parent}, which the shop does not show"
-            self.unpublished.append(RowProblem(row.line, "unpublished", detail, "", file))
+            self.unpublished.append(self._problem(row.line, "unpublished", detail, file=file))
 
     def _choose(self, draft: Draft, row: FeedRow, variant: FeedVariant) -> None:
         key = variant.id or f"{row.line}.{len(draft.variants)}"
         if key in draft.variants or (draft.own is not None and variant.id and draft.own.id == variant.id):
             detail = f"{draft.row.title} has the choice {variant.id!r} already"
-            self.rejected.append(RowProblem(row.line, "duplicate_id", detail, "", self._file))
+            self.rejected.append(self._problem(row.line, "duplicate_id", detail))
             return
         draft.variants[key] = variant
 
@@ -174,7 +180,7 @@ class Fold:
                 self._attach(row, file)
             else:
                 detail = f"it is a choice of {row.parent}, which is not there"
-                self.rejected.append(RowProblem(row.line, "no_parent", detail, "", file))
+                self.rejected.append(self._problem(row.line, "no_parent", detail, file=file))
 
     def sources(self) -> set[str]:
         """Every picture that the products name."""
@@ -189,12 +195,12 @@ class Fold:
         judge = Judge(self, set(self._drafts), currency or self._currency, decimal_comma=self._decimal_comma)
         for key in list(self._drafts):
             draft = self._drafts.pop(key)  # so that rows and products are not all held at once
-            where = RowProblem(draft.line, "", "", key, draft.file)
+            where = RowProblem(draft.line, "", "", key, draft.file, draft.unit)
             yield judge.product(key, draft, where), where
 
     def warn(self, where: RowProblem, reason: str, detail: str) -> None:
         """Warn of something about a product."""
-        self.warnings.append(RowProblem(where.line, reason, detail, where.product, where.file))
+        self.warnings.append(msgspec.structs.replace(where, reason=reason, detail=detail))
 
 
 def _prices(row: FeedRow) -> Iterable[str]:

@@ -24,7 +24,10 @@ _ANY = msgspec.json.Decoder(float_hook=Decimal)
 _MAPPING = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _NAN: Callable[[str], None] = lambda _: None  # noqa: E731  # what Python writes for no number
-_FORM = 'needs the form {"shop": {...}, "products": [...]}, or one of Shopify, WooCommerce or schema.org'
+_FORM = (
+    'needs the form {"shop": {...}, "products": [...]}, or one of Shopify, WooCommerce or schema.org; '
+    "where it has one, --format F says so (format= in code)"
+)
 
 
 def json_rows(file: FeedSource, feed: Feed, kind: str | None, now: datetime) -> Iterator[FeedRow]:

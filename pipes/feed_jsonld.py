@@ -12,7 +12,7 @@ import msgspec
 from multimodal.pipes.feed_json import pixels
 from multimodal.pipes.feed_offers import offer_of, stock_of
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant
-from multimodal.pipes.feed_words import items, plain, source, text
+from multimodal.pipes.feed_words import items, plain, source, text, wordless
 
 __all__ = ["LinkedDocument", "linked_rows"]
 
@@ -139,10 +139,12 @@ def _row(line: int, node: dict[str, Any], graph: _Graph, now: datetime) -> FeedR
         key = text(node.get("inProductGroupWithID")) or _last(text(group))
     if key:
         choice, _ = _variant(node, group if isinstance(group, dict) else {}, graph, now)
+    title = plain(text(node.get("name")))
     return FeedRow(
         line,
         id=code,
-        title=plain(text(node.get("name"))),
+        title=title,
+        broken=wordless(text(node.get("name")), title),
         pictures=pictures,
         offer=offer,
         description=plain(text(node.get("description"))),

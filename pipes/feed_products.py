@@ -27,6 +27,7 @@ class RowProblem(msgspec.Struct, frozen=True, gc=False):
         detail: one sentence for a person.
         product: id of the product ("" = none was made).
         file: the name of its file, where a catalogue has more than one.
+        unit: what `line` counts in that file: line or product.
     """
 
     line: int
@@ -34,6 +35,7 @@ class RowProblem(msgspec.Struct, frozen=True, gc=False):
     detail: str
     product: str = ""
     file: str = ""
+    unit: str = "line"
 
 
 class Draft:

@@ -6,7 +6,7 @@ from typing import Any
 
 from multimodal.pipes.feed_json import pixels
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer
-from multimodal.pipes.feed_words import items, plain, source, text
+from multimodal.pipes.feed_words import items, plain, source, text, wordless
 
 __all__ = ["shopify_row"]
 
@@ -48,10 +48,12 @@ def shopify_row(line: int, item: dict[str, Any]) -> FeedRow:
             )
         )
     only = variants[0] if len(variants) == 1 and variants[0].title in {"", "Default Title"} else None
+    title = plain(text(get("title")))
     return FeedRow(
         line,
         id=text(get("handle")) or text(get("id")),
-        title=plain(text(get("title"))),
+        title=title,
+        broken=wordless(text(get("title")), title),
         pictures=tuple(pictures.values()),
         offer=only.offer if only else Offer(),
         description=plain(text(get("body_html"))),

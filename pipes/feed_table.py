@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from multimodal.errors import UsageError
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer
 from multimodal.pipes.feed_source import FeedSource
-from multimodal.pipes.feed_words import clean, plain, sources
+from multimodal.pipes.feed_words import clean, plain, sources, wordless
 
 if TYPE_CHECKING:
     from multimodal.pipes.feed import Feed
@@ -206,6 +206,7 @@ class _Table:
             line,
             id=clean(cell("id")),
             title=title,
+            broken=wordless(cell("title"), title),
             pictures=pictures,
             offer=offer,
             description=words("description"),

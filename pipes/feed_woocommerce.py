@@ -7,7 +7,7 @@ from typing import Any
 
 from multimodal.pipes.feed_json import pixels
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer
-from multimodal.pipes.feed_words import items, plain, source, text
+from multimodal.pipes.feed_words import items, plain, source, text, wordless
 
 __all__ = ["woocommerce_row"]
 
@@ -37,6 +37,7 @@ def woocommerce_row(line: int, item: dict[str, Any]) -> FeedRow:
         line,
         id=text(get("sku")) or text(get("slug")) or number,
         title=title,
+        broken="" if variation else wordless(text(get("name")), title),
         pictures=pictures,
         offer=offer,
         description=plain(text(get("description"))) or plain(text(get("short_description"))),

@@ -22,6 +22,7 @@ __all__ = [
     "sources",
     "text",
     "within",
+    "wordless",
 ]
 
 AVAILABILITIES = frozenset(
@@ -63,6 +64,13 @@ def plain(words: str) -> str:
     elif "&" in words:
         words = " ".join(html.unescape(words).split())
     return clean(words)
+
+
+def wordless(written: str, words: str) -> str:
+    """What is wrong with a title of which no words are left; "" = nothing."""
+    if words or not written.strip():
+        return ""
+    return f"its title {written[:60]!r} is markup without a word that could be read out"
 
 
 def clean(words: str) -> str:

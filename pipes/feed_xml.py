@@ -10,7 +10,7 @@ from xml.parsers import expat
 from multimodal.errors import UsageError
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer, Shop
 from multimodal.pipes.feed_source import FeedSource
-from multimodal.pipes.feed_words import plain, source
+from multimodal.pipes.feed_words import plain, source, wordless
 
 if TYPE_CHECKING:
     from multimodal.pipes.feed import Feed
@@ -181,6 +181,7 @@ def _row(line: int, fields: Fields) -> FeedRow:
         line,
         id=code,
         title=title,
+        broken=wordless(first("title"), title),
         pictures=pictures,
         offer=offer,
         description=words("description") or words("summary") or words("content"),

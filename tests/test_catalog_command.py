@@ -116,8 +116,31 @@ def test_check_names_the_problems_of_a_file_without_any_product(shop: Path, caps
     assert main(["catalog", "check", str(shop / "none.csv")]) == 1
     assert "line 2: left out, no_title" in capsys.readouterr().out
     assert main(["catalog", "check", str(shop / "bare.csv")]) == 1
+    assert "no_rows: it holds nothing below the row of column names" in capsys.readouterr().out
+    assert main(["catalog", "show", str(shop / "bare.csv")]) == 2
+    assert "nothing below the row of column names" in capsys.readouterr().err
     assert main(["catalog", "import", str(shop / "none.csv"), "--out", str(shop / "x.json")]) == 2
     assert "no product in the catalogue" in capsys.readouterr().err
+
+
+def test_problems_of_several_formats_are_counted_as_each_file_does(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shop / "own.json").write_text(json.dumps({"products": [{"id": "t", "title": "Tray"}, {"id": "u"}]}))
+    (shop / "two.csv").write_text("id,title,image\nm,,m.jpg\n<b>,<script>alert(1)</script>,m.jpg\n<b>,,n.jpg\n")
+    assert main(["catalog", "check", str(shop / "own.json"), str(shop / "two.csv")]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("json, csv: 1 products")
+    assert "own.json, product 2: left out, no_title" in out
+    assert "two.csv, line 2: left out, no_title" in out
+    assert "two.csv, line 3: left out, malformed: its title '<script>alert(1)</script>' is markup" in out
+    assert "two.csv, line 4: left out, continues_left_out" in out
+
+
+def test_json_of_no_known_form_names_the_option(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (shop / "odd.json").write_text('[{"a": 1}]')
+    assert main(["catalog", "check", str(shop / "odd.json")]) == 2
+    assert "--format" in capsys.readouterr().err
 
 
 def test_show_prints_a_table_or_one_product(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:

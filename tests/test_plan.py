@@ -9,6 +9,7 @@ import pytest
 
 from multimodal.cli import main
 from multimodal.pipes.samples import samples
+from multimodal.plan import plan_text
 
 
 def test_the_demo_tour_has_nothing_to_remark(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,3 +61,10 @@ def test_a_catalogue_is_linted_for_a_link(tmp_path: Path, capsys: pytest.Capture
 def test_wrong_use_is_told(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", *words]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_the_table_has_a_line_for_each_picture() -> None:
+    place = {"key": "k", "at": 1.0, "anchor": 3, "mark": 3, "words": "over\n\nand out", "size_bytes": None}
+    told = {"tour": "t", "tokens": 5, "seconds": 2.0, "sync_interval": 3, "pictures": [place], "findings": []}
+    assert "k        over and out" in plan_text(told)
+    assert plan_text(told).count("\n") == 5

@@ -194,7 +194,7 @@ def test_whatever_a_person_reads_is_cleaned_of_html(shop: Path) -> None:
     assert (kettle.availability, kettle.url) == ("in_stock", "https://shop.example/?a=1&copy=2")
     assert (mug.title, mug.brand) == ("Mug < 5 cm, lid > 3 cm", "R&D")
     assert lamp.title == "Lamp of oak"
-    assert [(problem.line, problem.reason) for problem in catalog.rejected] == [(5, "no_title")]
+    assert [(problem.line, problem.reason) for problem in catalog.rejected] == [(5, "malformed")]
 
 
 def test_bad_rows_are_named_by_line_and_fail_alone(shop: Path) -> None:
@@ -395,7 +395,7 @@ def test_reads_our_own_json(shop: Path) -> None:
         ("kettle-4", "Halo Kettle", True),
     ]
     assert free.price == Decimal("0.5")
-    assert catalog.rejected[0] == RowProblem(2, "malformed", "a str where a product should be")
+    assert catalog.rejected[0] == RowProblem(2, "malformed", "a str where a product should be", unit="product")
     assert problems(catalog) == [(2, "malformed"), (4, "duplicate_id"), (1, "duplicate_key"), (3, "no_picture")]
     assert "product 2: left out, malformed" in catalog.report()
 
