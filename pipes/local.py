@@ -11,9 +11,9 @@ from multimodal.pipes.answer import AnswerPipe
 from multimodal.pipes.drop_in import read_rows
 from multimodal.pipes.flow import TextFlow
 from multimodal.pipes.generation import GenerationRequest, Sampling
-from multimodal.pipes.processor_source import EngineSource, Messages, ModelSource, open_source
+from multimodal.pipes.processor_source import EngineSource, Messages, ModelSource, check_prompt, open_source
 from multimodal.pipes.reader import AnswerReader
-from multimodal.pipes.settings import AT_ONCE
+from multimodal.pipes.settings import AT_ONCE, check_flag, end_ids
 from multimodal.pipes.watch import AnswerWatch
 
 __all__ = ["LocalTextPipe", "release_models"]
@@ -74,6 +74,9 @@ class LocalTextPipe(AnswerPipe):
             raise UsageError(
                 f"LocalTextPipe needs one of prompt, messages and input_ids, and got {' and '.join(given) or 'none'}"
             )
+        check_flag("skip_special_tokens", skip_special_tokens)
+        if input_ids is None:
+            check_prompt(messages if prompt is None else prompt, "messages" if prompt is None else "prompt")
         source = _source(model, tokenizer, engine, quant_mode)
         if source.tokenizer is None:
             raise UsageError("the model has no tokenizer, and a text pipe gives text; give tokenizer=...")
@@ -88,7 +91,7 @@ class LocalTextPipe(AnswerPipe):
             tuple(ids),
             max_new_tokens,
             Sampling(temperature, top_k, top_p, repetition_penalty, seed),
-            source.eos_ids if eos_ids is None else tuple(eos_ids),
+            source.eos_ids if eos_ids is None else end_ids(eos_ids),
             logprobs,
             min_new_tokens,
         )

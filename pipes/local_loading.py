@@ -52,6 +52,8 @@ class LocalModel:
         owned: bool = False,
     ) -> None:
         _check_generates(model)
+        if tokenizer is not None and not hasattr(tokenizer, "decode"):
+            raise UsageError(f"tokenizer={tokenizer!r} is no tokenizer; give an object with encode and decode")
         if quant_mode is not None and quant_mode not in QUANT_MODES:
             raise UsageError(f"quant_mode={quant_mode!r} is not known; give one of {', '.join(QUANT_MODES)}, or None")
         self.name = name or type(model).__name__
@@ -95,6 +97,8 @@ class LocalModel:
         Raises:
             UsageError: nothing there, not a model that generates, a package that is missing, an unknown argument.
         """
+        if not isinstance(trust_remote_code, bool):
+            raise UsageError(f"trust_remote_code={trust_remote_code!r} is no switch; give True or False")
         _need("torch", "a local model")
         _need("transformers", "a local model")
         if isinstance(source, LocalModel):
@@ -180,6 +184,8 @@ class LocalModel:
         Raises:
             UsageError: no tokenizer, no messages, a message without role or content, or one the template refuses.
         """
+        if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+            raise UsageError(f"messages is a {type(messages).__name__}; give a list of messages")
         if not messages:
             raise UsageError("messages is empty; give at least one message")
         for index, message in enumerate(messages):

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 
+from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe
 from multimodal.pipes.overflow import Item, Outbox, TextItem
 from multimodal.values import Token
 
-__all__ = ["deliver"]
+__all__ = ["check_delivery", "deliver"]
+
+
+def check_delivery(pipe: object, send: object) -> None:
+    """Refuse what cannot be delivered, or delivered with.
+
+    Raises:
+        UsageError: no text pipe, or a `send` that cannot be called.
+    """
+    if not hasattr(pipe, "__aiter__"):
+        raise UsageError(f"deliver: a {type(pipe).__name__} is no text pipe; give what prompt(...) gave")
+    if not callable(send):
+        raise UsageError(f"deliver: send={send!r} cannot be called; give an async function that takes an item")
 
 
 async def deliver(pipe: TextPipe, outbox: Outbox, send: Callable[[Item], Awaitable[object]]) -> None:
@@ -25,9 +39,13 @@ async def deliver(pipe: TextPipe, outbox: Outbox, send: Callable[[Item], Awaitab
         send: awaited for each item, one at a time: the consumer's pace.
 
     Raises:
+        UsageError: no text pipe, no outbox, or a `send` that cannot be called or gives nothing to await.
         PipeError: the pipe failed; what it had said before was sent.
         Exception: what `send` raised; the pipe is closed.
     """
+    check_delivery(pipe, send)
+    if not isinstance(outbox, Outbox):
+        raise UsageError(f"deliver: outbox is a {type(outbox).__name__}; give an Outbox")
     clock = asyncio.get_running_loop().time
     came, room = asyncio.Event(), asyncio.Event()
     over = False
@@ -62,7 +80,13 @@ async def deliver(pipe: TextPipe, outbox: Outbox, send: Callable[[Item], Awaitab
                 if item is not None:
                     if not outbox.full:
                         room.set()
-                    await send(item)
+                    sending = send(item)
+                    if not inspect.isawaitable(sending):
+                        raise UsageError(
+                            f"deliver: send gave a {type(sending).__name__} and nothing to await; make it an async "
+                            "function"
+                        )
+                    await sending
                     sent += item.token_count if isinstance(item, TextItem) else 0
                 else:
                     came.clear()

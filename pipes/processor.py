@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -18,7 +18,7 @@ from multimodal.pipes.processor_source import Messages, open_source
 from multimodal.pipes.processor_stages import StageDesk
 from multimodal.pipes.reader import AnswerReader
 from multimodal.pipes.result import Generation
-from multimodal.pipes.settings import TextSettings, for_edge
+from multimodal.pipes.settings import TextSettings, check_count, check_flag, end_ids, for_edge
 from multimodal.pipes.stages import STAGES, Stage
 from multimodal.pipes.watch import AnswerWatch
 from multimodal.values import Token
@@ -86,6 +86,10 @@ class StreamProcessor(ProcessorControls):
         pool_bytes: int | None = None,
         skip_special_tokens: bool = True,
     ) -> None:
+        check_flag("edge_mode", edge_mode)
+        check_flag("skip_special_tokens", skip_special_tokens)
+        check_count("max_rows", max_rows, "answers")
+        check_count("pool_bytes", pool_bytes, "bytes")
         settings = TextSettings(chunk_size, buffer_factor, priority_threshold, max_wait, filler_wait, max_chars)
         if edge_mode:
             settings = for_edge(settings)
@@ -183,12 +187,12 @@ class StreamProcessor(ProcessorControls):
             self._source.encode(prompt),
             max_new_tokens,
             Sampling(temperature, top_k, top_p, repetition_penalty, seed),
-            self._source.eos_ids if eos_ids is None else tuple(eos_ids),
+            self._source.eos_ids if eos_ids is None else end_ids(eos_ids),
             logprobs,
             min_new_tokens,
             context,
         )
-        stops = list(stop) if not isinstance(stop, str) else stop
+        stops = list(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else stop
         TextFlow(self._source.tokenizer, stop=stops)  # refused here rather than at the first pull
         dialogue = None if isinstance(prompt, str) else prompt
 

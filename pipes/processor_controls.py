@@ -9,7 +9,7 @@ from typing import Any
 from multimodal.errors import UsageError
 from multimodal.pipes.answer import AnswerPipe
 from multimodal.pipes.callbacks import Callbacks, EventName, Handle
-from multimodal.pipes.outflow import deliver
+from multimodal.pipes.outflow import check_delivery, deliver
 from multimodal.pipes.overflow import Item, Outbox, OverflowHandler
 from multimodal.pipes.processor_source import EngineSource, ModelSource, WarmUp
 from multimodal.pipes.processor_stages import StageDesk
@@ -169,8 +169,10 @@ class ProcessorControls:
             The outbox, with its counts.
 
         Raises:
+            UsageError: no text pipe, no outbox, or a `send` that cannot be called or gives nothing to await.
             PipeError: the engine failed.
         """
+        check_delivery(pipe, send)
         outbox = self.outbox() if outbox is None else outbox
         await deliver(pipe, outbox, send)
         return outbox

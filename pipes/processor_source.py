@@ -16,14 +16,35 @@ from multimodal.pipes.batching import Admission
 from multimodal.pipes.drop_in import ModelFacts
 from multimodal.pipes.engine import Engine
 from multimodal.pipes.governor import Governor
+from multimodal.pipes.local_engines import ENGINES
 
 if TYPE_CHECKING:
     from multimodal.pipes.local_loading import LocalModel
 
-__all__ = ["Messages", "ModelSource", "WarmUp", "open_source"]
+__all__ = ["Messages", "ModelSource", "WarmUp", "check_prompt", "open_source"]
 
 Messages = Sequence[Mapping[str, Any]]
 """A dialogue: each message has a "role" and a "content"."""
+
+
+def check_prompt(prompt: object, name: str = "prompt") -> None:
+    """Refuse what is neither a text nor a dialogue.
+
+    Raises:
+        UsageError: another type, no messages, or a message without a role or a content.
+    """
+    if isinstance(prompt, str) and name == "prompt":
+        return
+    if not isinstance(prompt, Sequence) or isinstance(prompt, str | bytes):
+        text = "a str, or " if name == "prompt" else ""
+        found = "None" if prompt is None else f"of type {type(prompt).__name__}"
+        raise UsageError(f"{name} is {found}; give {text}a list of messages, each with a 'role' and a 'content'")
+    if not prompt:
+        raise UsageError("messages is empty; give at least one, with a 'role' and a 'content'")
+    for index, message in enumerate(prompt):
+        if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
+            raise UsageError(f"messages[{index}] is {message!r}; a message has a 'role' and a 'content'")
+
 
 SHORT_ANSWER = 512
 """Tokens that a model which fits at all has room for."""
@@ -104,6 +125,7 @@ class ModelSource:
 
     def encode(self, prompt: str | Messages) -> tuple[int, ...]:
         """The token ids of a prompt: a dialogue, or a text, which is a dialogue of one where there is a template."""
+        check_prompt(prompt)
         local = self.local
         if not isinstance(prompt, str):
             return local.chat(prompt)
@@ -180,11 +202,10 @@ class EngineSource:
 
     def encode(self, prompt: str | Messages) -> tuple[int, ...]:
         """The token ids of a prompt, by the chat template where the tokenizer has one."""
+        check_prompt(prompt)
         if self.tokenizer is None:
             raise UsageError("this processor has no tokenizer; pass tokenizer=..., or use generate with token ids")
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(m) for m in prompt]
-        if not messages or not all({"role", "content"} <= set(each) for each in messages):
-            raise UsageError("messages need one or more dicts, each with a 'role' and a 'content'")
         if getattr(self.tokenizer, "chat_template", None) is not None:
             ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
         else:
@@ -240,13 +261,20 @@ def open_source(
         memory: bytes that the model may need; None = what the machine has free, asked of files only.
 
     Raises:
-        UsageError: an engine with settings for a model, a model that does not fit; or as `LocalModel.load`.
+        UsageError: an engine with settings for a model, an unknown kind of engine, no tokenizer, a model that does not
+            fit; or as `LocalModel.load`.
     """
+    if engine not in ENGINES:
+        raise UsageError(f"engine={engine!r} is none of {', '.join(ENGINES)}")
     if hasattr(model, "submit") and hasattr(model, "stats"):
         given = {"quant_mode": quant_mode, "max_budget": max_budget, **settings}
         if odd := [name for name, value in given.items() if value is not None]:
             raise UsageError(f"{', '.join(odd)}: {type(model).__name__} is an engine already; set it where it is made")
+        if tokenizer is not None and not hasattr(tokenizer, "decode"):
+            raise UsageError(f"tokenizer={tokenizer!r} is no tokenizer; give an object with encode and decode")
         return EngineSource(model, tokenizer)
+    if tokenizer is not None and not isinstance(tokenizer, str | os.PathLike) and not hasattr(tokenizer, "decode"):
+        raise UsageError(f"tokenizer={tokenizer!r} is no tokenizer; give one, or its folder or name")
     from multimodal.pipes.local_loading import LocalModel
 
     _check_fits(model, quant_mode, memory)

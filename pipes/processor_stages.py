@@ -29,6 +29,12 @@ class StageDesk:
     """
 
     def __init__(self, settings: TextSettings, stages: Mapping[str, Stage] | None, answers: Answers) -> None:
+        if stages is not None and not (
+            isinstance(stages, Mapping) and all(isinstance(each, Stage) for each in stages.values())
+        ):
+            raise UsageError(
+                f"stages={stages!r} is no table of stages; give {{name: Stage(...)}} such as STAGES, or None"
+            )
         self.settings = settings
         self._stages = None if stages is None else StageDetector(stages).stages
         self._answers = answers

@@ -88,13 +88,19 @@ class Retriever:
         scorer: a model of pictures and texts, which then chooses a product's picture; None = alternative texts do.
 
     Raises:
-        UsageError: an embedder that gives something else than vectors of one length.
+        UsageError: something else than products; an embedder that gives something else than vectors of one length.
     """
 
     def __init__(
         self, products: Iterable[Product], embedder: Embedder | None = None, scorer: ImageTextScorer | None = None
     ) -> None:
+        if not isinstance(products, Iterable) or isinstance(products, str | bytes):
+            hint = "give catalog.products" if hasattr(products, "products") else "give a list of Product"
+            raise UsageError(f"Retriever(products): a {type(products).__name__} is no list of products; {hint}")
         self.products = list(products)
+        for number, product in enumerate(self.products):
+            if not isinstance(product, Product):
+                raise UsageError(f"Retriever(products): products[{number}] is {product!r}; give Product objects")
         self._embedder, self._scorer = embedder, scorer
         self._texts = [text for number, product in enumerate(self.products) for text in _texts(number, product)]
         self._words = WordIndex([" ".join(_everything(product)) for product in self.products])
@@ -115,10 +121,12 @@ class Retriever:
             limit: how many at most.
 
         Raises:
-            UsageError: a limit below 1.
+            UsageError: no text, or a limit that is no whole number of 1 or more.
         """
-        if limit < 1:
-            raise UsageError(f"limit={limit} must be at least 1")
+        if not isinstance(text, str):
+            raise UsageError(f"search: text={text!r} is no text; give a str")
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise UsageError(f"limit={limit!r} must be a whole number, at least 1")
         if not self.products or not text.strip():
             return []
         shares = self._words.shares(text)

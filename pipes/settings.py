@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ from multimodal.pipes.buffer import AdaptiveBuffer
 from multimodal.pipes.chunk_settings import ChunkSettings
 from multimodal.pipes.stages import Stage
 
-__all__ = ["AT_ONCE", "InForce", "TextSettings", "for_edge"]
+__all__ = ["AT_ONCE", "InForce", "TextSettings", "check_count", "check_flag", "end_ids", "for_edge"]
 
 
 class TextSettings(msgspec.Struct, frozen=True):
@@ -96,3 +98,35 @@ def for_edge(settings: TextSettings) -> TextSettings:
     """The same for a small machine, where they are the defaults."""
     usual = TextSettings()
     return settings.changed({n: v for n, v in _EDGE.items() if getattr(settings, n) == getattr(usual, n)})
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither True nor False: "no" would count as yes.
+
+    Raises:
+        UsageError: another value.
+    """
+    if not isinstance(value, bool):
+        raise UsageError(f"{name}={value!r} is no switch; give True or False")
+
+
+def check_count(name: str, value: object, what: str) -> None:
+    """Refuse what is neither None nor a whole number of 1 or more.
+
+    Raises:
+        UsageError: another value.
+    """
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise UsageError(f"{name}={value!r} is no number of {what}; give a whole number, 1 or more, or None")
+
+
+def end_ids(value: object) -> tuple[int, ...]:
+    """The tokens that end an answer.
+
+    Raises:
+        UsageError: no list of token ids.
+    """
+    given: list[Any] = list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [None]
+    if any(isinstance(each, bool) or not hasattr(each, "__index__") for each in given):
+        raise UsageError(f"eos_ids={value!r} is no list of token ids; give one such as [2]")
+    return tuple(operator.index(each) for each in given)

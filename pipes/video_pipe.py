@@ -6,14 +6,18 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from PIL import Image
+
 from multimodal.errors import UsageError
 from multimodal.pipes.images import ImageStore
-from multimodal.pipes.intake import PictureRefused
+from multimodal.pipes.intake import PictureRefused, sniff
 from multimodal.pipes.prepared import PictureFile, PreparedImagePipe
 from multimodal.pipes.video import VideoFacts, read_facts
 from multimodal.values import check_seconds
 
 __all__ = ["VideoImagePipe"]
+
+_PICTURES = ("jpeg", "png", "webp", "gif", "bmp", "tiff", "avif", "heic")
 
 
 class VideoImagePipe(PreparedImagePipe):
@@ -32,7 +36,8 @@ class VideoImagePipe(PreparedImagePipe):
         ahead: how many to prepare before they are pulled.
 
     Raises:
-        UsageError: neither or both of `frames` and `views`, a wrong number, or a file that holds no video.
+        UsageError: neither or both of `frames` and `views`, a wrong number, a still picture, or a file that holds no
+            video.
     """
 
     def __init__(
@@ -48,11 +53,17 @@ class VideoImagePipe(PreparedImagePipe):
         ahead: int = 4,
     ) -> None:
         path = Path(path)
+        if isinstance(views, bool) or not isinstance(views, int):
+            raise UsageError(f"VideoImagePipe views={views!r} is no number of pictures; give a whole number")
+        if frames is not None and not isinstance(frames, Mapping):
+            raise UsageError(f"VideoImagePipe frames is a {type(frames).__name__}; give {{key: seconds}}")
         if (frames is None) == (views == 0) or views < 0 or (frames is not None and not frames):
             raise UsageError("VideoImagePipe needs either frames={key: seconds} or views=NUMBER of 1 or more")
         check_seconds("VideoImagePipe window", window)
         for key, at in (frames or {}).items():
             check_seconds(f"VideoImagePipe frames[{key!r}]", at)
+        if (kind := _still(path)) is not None:
+            raise UsageError(f"{path} is a still picture ({kind}) and no video; give it to a FolderImagePipe")
         self.facts = _facts(path, store)
         if frames is None:
             if not self.facts.seconds:
@@ -65,6 +76,22 @@ class VideoImagePipe(PreparedImagePipe):
             store=store,
             ahead=ahead,
         )
+
+
+def _still(path: Path) -> str | None:
+    """Which kind of picture a file is, where it is one that does not move: a decoder of videos takes it for a frame."""
+    try:
+        with path.open("rb") as file:
+            kind = sniff(file.read(4096))
+    except OSError:
+        return None  # whoever reads it says why
+    if kind not in _PICTURES:
+        return None
+    try:
+        with Image.open(path) as picture:
+            return kind if getattr(picture, "n_frames", 1) == 1 else None
+    except (OSError, ValueError):
+        return kind
 
 
 def _facts(path: Path, store: ImageStore | None) -> VideoFacts:

@@ -39,12 +39,21 @@ class Sources:
         repeat: Repeat = "first",
         lead: int = 0,
     ) -> None:
+        if not isinstance(mentions, Iterable | ProductNames | bool) or isinstance(mentions, str | bytes):
+            raise UsageError(f"mentions={mentions!r} names no products; give True, False or [Product(...), ...]")
+        if not isinstance(markers, bool):
+            raise UsageError(f"markers={markers!r} is no switch; give True or False")
+        if embed is not None and not isinstance(embed, Meaning) and not callable(embed):
+            raise UsageError(f"embed={embed!r} cannot be called; give a function from text to its vector, or a Meaning")
         if isinstance(mentions, ProductNames):
             self.names = mentions
         elif isinstance(mentions, bool):
             self.names = ProductNames(products if mentions or markers or embed else ())
         else:
-            self.names = ProductNames(mentions)
+            mentioned = list(mentions)
+            if odd := [each for each in mentioned if not isinstance(each, Product)]:
+                raise UsageError(f"mentions holds {odd[0]!r}, which is no Product; give Product objects")
+            self.names = ProductNames(mentioned)
         self._mentions = mentions is not False
         self._markers, self._lead = markers, lead
         self._repeat: Repeat = repeat

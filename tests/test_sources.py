@@ -154,3 +154,19 @@ def test_an_unknown_policy_of_cues_is_refused_in_a_turn_too() -> None:
                 pass
 
     virtual(main())
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"mentions": "yes"}, "mentions='yes'"),
+        ({"mentions": 1}, "mentions=1"),
+        ({"mentions": None}, "mentions=None"),
+        ({"mentions": ["kettle"]}, "mentions holds 'kettle'"),
+        ({"markers": "yes"}, "markers='yes'"),
+        ({"embed": "yes"}, "embed='yes'"),
+    ],
+)
+def test_wrong_types_are_refused_when_the_stream_is_made(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        MultiModalStream(ScriptTextPipe(STORY), images(), **settings)

@@ -88,10 +88,12 @@ def asgi(
         recorder: called with every new viewer's stream; gives what takes the lines of its recording.
 
     Raises:
-        UsageError: `max_sessions` below 1.
+        UsageError: a `make_stream` that cannot be called, or a `max_sessions` that is no whole number of 1 or more.
     """
-    if max_sessions < 1:
-        raise UsageError(f"max_sessions={max_sessions} must be 1 or more")
+    if not callable(make_stream):
+        raise UsageError(f"asgi: make_stream={make_stream!r} cannot be called; give a function from a tour's name")
+    if isinstance(max_sessions, bool) or not isinstance(max_sessions, int) or max_sessions < 1:
+        raise UsageError(f"max_sessions={max_sessions!r} must be a whole number, 1 or more")
     sessions = Sessions(max_sessions)
     server = _Signalling(
         make_stream, sessions, {"ice_servers": ice_servers, "bind_addresses": bind_addresses}, limits, recorder

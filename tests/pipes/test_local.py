@@ -79,13 +79,38 @@ def test_the_chat_template_plain_ids_and_a_dialogue(llama: LocalModel) -> None:
         ({"prompt": "Hi", "stop": "x"}, "list of strings"),
         ({"prompt": "Hi", "engine": "warp"}, "engine='warp'"),
         ({"messages": []}, "messages is empty"),
+        ({"messages": "Hi"}, "messages is of type str"),
+        ({"prompt": 3}, "prompt is of type int"),
+        ({"prompt": "Hi", "engine": "vllm"}, "engine='vllm'"),
+        ({"prompt": "Hi", "tokenizer": 5}, "tokenizer=5"),
+        ({"prompt": "Hi", "eos_ids": 5}, "eos_ids=5"),
+        ({"prompt": "Hi", "skip_special_tokens": "no"}, "skip_special_tokens='no'"),
         ({"messages": [{"role": "user"}]}, "messages"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
 )
 def test_wrong_arguments(llama: LocalModel, settings: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        run(said(LocalTextPipe(llama, **settings)))
+        LocalTextPipe(llama, **settings)  # at once, not at the first pull
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"pool_bytes": "64M"}, "^pool_bytes='64M'"),
+        ({"max_rows": 0}, "max_rows=0"),
+        ({"tokenizer": 5}, "tokenizer=5"),
+        ({"engine": "vllm"}, "engine='vllm'"),
+        ({"max_budget": "x"}, "max_budget"),
+        ({"quant_mode": 8}, "quant_mode=8"),
+    ],
+    ids=str,
+)
+def test_a_processor_refuses_wrong_types_when_it_is_made(
+    llama: LocalModel, settings: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        StreamProcessor(llama, **settings)
 
 
 def test_without_a_tokenizer_there_is_no_text() -> None:

@@ -505,3 +505,65 @@ def test_nothing_of_an_answer_stays_behind() -> None:
     assert sum(each() is not None for each in made) <= 1  # the one that is pending
     assert stream.metrics.running == 0
     assert stream.metrics.answers == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"skip_special_tokens": "no"}, "skip_special_tokens='no'"),
+        ({"edge_mode": "yes"}, "edge_mode='yes'"),
+        ({"engine": "vllm"}, "engine='vllm' is none of auto, manager, steps"),
+        ({"engine": None}, "engine=None is none of"),
+        ({"max_rows": 0}, "max_rows=0"),
+        ({"max_rows": True}, "max_rows=True"),
+        ({"pool_bytes": "64M"}, "^pool_bytes='64M'"),
+        ({"pool_bytes": 0}, "^pool_bytes=0"),
+        ({"tokenizer": 5}, "tokenizer=5 is no tokenizer"),
+        ({"tokenizer": "name"}, "tokenizer='name' is no tokenizer"),
+        ({"chunk_size": "8"}, "chunk_size='8'"),
+        ({"buffer_factor": "1"}, "buffer_factor"),
+        ({"max_wait": None}, "max_wait"),
+        ({"stages": 5}, "stages"),
+    ],
+    ids=str,
+)
+def test_wrong_types_are_refused_when_it_is_made(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        StreamProcessor(ScriptEngine(WORDS.ids), **{"tokenizer": WORDS, **settings})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "says"),
+    [
+        (5, "prompt is of type int; give a str"),
+        (None, "prompt is None; give a str"),
+        (b"x", "prompt is of type bytes"),
+        ([], "messages is empty"),
+        ({}, "prompt is of type dict"),
+        ([5], r"messages\[0\] is 5"),
+        (["x"], r"messages\[0\] is 'x'"),
+    ],
+    ids=str,
+)
+def test_what_is_no_prompt_is_refused(prompt: Any, says: str) -> None:
+    with processor() as stream, pytest.raises(UsageError, match=says):
+        stream.prompt(prompt)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"eos_ids": 5}, "eos_ids=5 is no list"),
+        ({"eos_ids": "5"}, "eos_ids='5' is no list"),
+        ({"eos_ids": [1.5]}, r"eos_ids=\[1.5\] is no list"),
+        ({"stop": 5}, "stop=5"),
+        ({"max_new_tokens": "5"}, "max_new_tokens"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"seed": "x"}, "seed"),
+        ({"logprobs": "x"}, "logprobs"),
+    ],
+    ids=str,
+)
+def test_wrong_types_of_a_prompts_settings_are_refused(settings: dict[str, Any], says: str) -> None:
+    with processor() as stream, pytest.raises(UsageError, match=says):
+        stream.prompt("x", **settings)

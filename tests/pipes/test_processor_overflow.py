@@ -140,3 +140,28 @@ def test_failures_come_out_as_they_are_and_free_the_row() -> None:
         assert (stream.metrics.running, stream.metrics.cancelled) == (0, 2)
 
     virtual(scenario())
+
+
+def test_what_cannot_be_delivered_is_refused() -> None:
+    async def scenario() -> None:
+        stream, taken = processor(), list[Item]()
+
+        async def send(item: Item) -> None:
+            taken.append(item)
+
+        wrong: list[tuple[Any, Any, Any, str]] = [
+            (stream.prompt("x"), None, None, "send=None"),
+            (stream.prompt("x"), "send", None, "send='send'"),
+            ("x", send, None, "a str is no text pipe"),
+            (None, send, None, "a NoneType is no text pipe"),
+            (stream.prompt("x"), send, "box", "outbox is a str"),
+            (stream.prompt("x"), taken.append, None, "send gave a NoneType and nothing to await"),
+        ]
+        for pipe, function, outbox, says in wrong:
+            with pytest.raises(UsageError, match=says):
+                await stream.deliver(pipe, function, outbox)
+            if says != "a str is no text pipe" and says != "a NoneType is no text pipe":
+                await pipe.aclose()
+        assert stream.metrics.engine is None or stream.metrics.engine.running == 0
+
+    virtual(scenario())

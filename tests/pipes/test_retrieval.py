@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from multimodal.errors import UsageError
-from multimodal.pipes.catalog import load_catalog
+from multimodal.pipes.catalog import Catalog, load_catalog
 from multimodal.pipes.embedders import E5Embedder
 from multimodal.pipes.retrieval import QUERIES_KEPT, Retriever
 from multimodal.pipes.word_index import WordIndex
@@ -202,3 +202,27 @@ def test_a_real_model_finds_what_no_product_is_called() -> None:
     assert by_words <= 6, "words alone would do: the test shows nothing of meaning"
     vector = retriever.embed("烧水的壶")
     assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("products", "says"),
+    [
+        (Catalog((), ()), "give catalog.products"),
+        (3, "a list of Product"),
+        ("kettle", "a list of Product"),
+        (["kettle"], r"products\[0\] is 'kettle'"),
+    ],
+)
+def test_what_is_no_list_of_products_is_said(products: Any, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Retriever(products)
+
+
+def test_what_is_no_text_to_search_for_is_said() -> None:
+    retriever = Retriever([Product("kettle", "Halo Kettle")])
+    for wrong in (None, 3, b"kettle"):
+        with pytest.raises(UsageError, match="search: text="):
+            retriever.search(wrong)  # type: ignore[arg-type]
+    for limit in (0, 1.5, True, "3"):
+        with pytest.raises(UsageError, match="limit="):
+            retriever.search("kettle", limit)  # type: ignore[arg-type]

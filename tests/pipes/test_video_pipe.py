@@ -115,6 +115,10 @@ def test_a_video_is_no_picture_whatever_its_name(video: Path, tmp_path: Path) ->
         ({"frames": {}}, "either frames"),
         ({"frames": {"a": 0.0}, "views": 3}, "either frames"),
         ({"views": -1}, "either frames"),
+        ({"views": "3"}, "views='3'"),
+        ({"views": True}, "views=True"),
+        ({"frames": [0.0, 1.0]}, "frames is a list"),
+        ({"frames": {"a": "1"}}, r"frames\['a'\]='1'"),
         ({"frames": {"a": -1.0}}, r"frames\['a'\]=-1.0"),
         ({"views": 2, "window": -1}, "window"),
     ],
@@ -129,3 +133,14 @@ def test_a_file_that_is_no_video_is_said_at_once(tmp_path: Path) -> None:
         VideoImagePipe(write(tmp_path / "a.mp4", b"text"), views=3)
     with pytest.raises(UsageError, match="no such file"):
         VideoImagePipe(tmp_path / "no.mp4", views=3)
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "png", "webp", "gif", "bmp"])
+def test_a_still_picture_is_no_video(kind: str, tmp_path: Path) -> None:
+    from PIL import Image
+
+    # Named as a video, too: what is in it counts.
+    for name in (f"a.{kind}", "a.mp4"):
+        Image.new("RGB", (32, 24), "red").save(tmp_path / name, kind)
+        with pytest.raises(UsageError, match=rf"{name} is a still picture \({kind}\)"):
+            VideoImagePipe(tmp_path / name, frames={"a": 0.0})

@@ -361,5 +361,9 @@ def test_the_players_files() -> None:
 
 
 def test_wrong_settings_are_refused() -> None:
+    with pytest.raises(UsageError, match="make_stream=3"):
+        asgi(3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="max_sessions='2'"):
+        asgi(make_stream, max_sessions="2")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="max_sessions=0"):
         asgi(make_stream, max_sessions=0)
