@@ -101,16 +101,18 @@ def read_generate(
         start = config.get("decoder_start_token_id", facts.decoder_start_id)
         if start is None:
             raise UsageError("the model has no decoder_start_token_id; give decoder_start_token_id=...")
-        given, width = [[int(start)]] * len(rows), 1
+        given, width = [[_whole("decoder_start_token_id", start, 0)]] * len(rows), 1
     most, least = _lengths(config, width, facts.max_positions)
     repeat = _whole("num_return_sequences", config.get("num_return_sequences", 1), 1)
     sampling = _sampling(asked, config, repeat, fresh_seed)
     count = len(rows) * repeat
     requests = []
+    # A negative one is transformers' way to say that no token ends the answer.
+    ends = tuple(token for token in eos if token >= 0)
     for row, ids in enumerate(ids for ids in prompts for _ in range(repeat)):
         # The rows of one call draw from one generator, each its own part of what it gives.
         how = sampling if sampling.greedy else msgspec.structs.replace(sampling, row=row, rows=count)
-        requests.append(GenerationRequest(tuple(ids), most, how, eos, asked.get("logprobs"), least))
+        requests.append(GenerationRequest(tuple(ids), most, how, ends, asked.get("logprobs"), least))
     return GeneratePlan(
         tuple(requests),
         tuple(tuple(row) for row in given for _ in range(repeat)),
@@ -236,6 +238,8 @@ def _sampling(
         if repeat > 1:
             raise UsageError(f"num_return_sequences={repeat} without do_sample=True would give equal rows; sample")
         if idle := sorted({"temperature", "top_k", "top_p", "seed"} & {k for k, v in asked.items() if v is not None}):
+            given = {name: asked[name] for name in idle}
+            Sampling(**given)  # of no effect, and still not to be passed over when it is wrong
             log.warning("generate: %s changes nothing without do_sample=True", ", ".join(idle))
         return Sampling(repetition_penalty=penalty)
     temperature = config.get("temperature", 1.0)
@@ -247,7 +251,9 @@ def _sampling(
 
 
 def _stops(value: object) -> tuple[str, ...]:
-    stops = () if value is None else (value,) if isinstance(value, str) else tuple(value)  # type: ignore[arg-type]
+    if not isinstance(value, str | Sequence | None) or isinstance(value, bytes):
+        raise UsageError(f"stop_strings={value!r}; give one text, or a list of texts that are not empty")
+    stops = () if value is None else (value,) if isinstance(value, str) else tuple(value)
     if not all(isinstance(stop, str) and stop for stop in stops):
         raise UsageError(f"stop_strings={value!r}; give one text, or a list of texts that are not empty")
     return stops

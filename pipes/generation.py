@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any, Literal, TypeGuard
 
 import msgspec
 
@@ -16,9 +18,49 @@ Finish = Literal["", "stop", "length", "cancelled"]
 FINISHES: tuple[Finish, ...] = ("stop", "length", "cancelled")
 
 
-def _within(name: str, value: float, holds: bool, range_: str) -> None:
-    if isinstance(value, bool) or not holds or not math.isfinite(value):
-        raise UsageError(f"{name}={value!r} is out of range; give {range_}")
+SEEDS = (-(2**63), 2**64 - 1)
+"""What `torch.manual_seed` takes."""
+MOST = 2**31 - 1
+"""The largest whole number of the other settings; tensors hold some of them in 32 bits."""
+
+
+def _whole(name: str, value: object, least: int, most: int = MOST) -> int:
+    if not _is_whole(value) or not least <= value <= most:
+        raise UsageError(f"{name}={_short(value)} is out of range; give a whole number from {least} to {most}")
+    return int(value)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+
+
+def _number(name: str, value: Any, holds: Callable[[float], bool], range_: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not _finite(value) or not holds(value):  # type: ignore[arg-type]
+        raise UsageError(f"{name}={_short(value)} is out of range; give a number {range_}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _ids(name: str, value: object) -> None:
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise UsageError(f"{name}={_short(value)}; give a sequence of token ids")
+    for place, token in enumerate(value):
+        if not _is_whole(token) or token < 0:
+            raise UsageError(f"{name}[{place}] is {_short(token)}; token ids are whole numbers, 0 or more")
 
 
 class Sampling(msgspec.Struct, frozen=True):
@@ -29,12 +71,13 @@ class Sampling(msgspec.Struct, frozen=True):
         top_k: only the k likeliest tokens; 0 = all.
         top_p: only the likeliest tokens that together reach this probability; 1 = all.
         repetition_penalty: above 1 makes tokens that were said (prompt included) less likely; 1 = off.
-        seed: of this request's own generator, so that its text does not depend on its neighbours; None = random.
+        seed: of this request's own generator, so that its text does not depend on its neighbours: what
+            `torch.manual_seed` takes, -2**63 to 2**64 - 1; None = random.
         row, rows: it is row `row` of `rows` that one seeded generator serves together, as the rows of one
             `model.generate` call are; each row still runs by itself.
 
     Raises:
-        UsageError: a value out of its range, or a row beyond `rows`.
+        UsageError: a value of the wrong type or out of its range, or a row beyond `rows`.
     """
 
     temperature: float = 0.0
@@ -46,12 +89,18 @@ class Sampling(msgspec.Struct, frozen=True):
     rows: int = 1
 
     def __post_init__(self) -> None:
-        _within("temperature", self.temperature, self.temperature >= 0, "0 (greedy) or more")
-        _within("top_k", self.top_k, self.top_k >= 0, "0 (all) or more")
-        _within("top_p", self.top_p, 0 < self.top_p <= 1, "above 0 and at most 1")
-        _within("repetition_penalty", self.repetition_penalty, self.repetition_penalty > 0, "above 0")
-        _within("rows", self.rows, self.rows >= 1, "1 or more")
-        _within("row", self.row, 0 <= self.row < self.rows, f"0 to {self.rows - 1}, below rows={self.rows}")
+        # As Python's own numbers: torch takes neither numpy's everywhere, nor fractions, nor whole numbers of any size.
+        checked: dict[str, Any] = {
+            "temperature": _number("temperature", self.temperature, lambda it: it >= 0, "from 0 (greedy)"),
+            "top_k": _whole("top_k", self.top_k, 0),
+            "top_p": _number("top_p", self.top_p, lambda it: 0 < it <= 1, "above 0 and at most 1"),
+            "repetition_penalty": _number("repetition_penalty", self.repetition_penalty, lambda it: it > 0, "above 0"),
+            "seed": None if self.seed is None else _whole("seed", self.seed, *SEEDS),
+            "rows": _whole("rows", self.rows, 1),
+            "row": _whole("row", self.row, 0, self.rows - 1),
+        }
+        for name, value in checked.items():
+            msgspec.structs.force_setattr(self, name, value)
 
     @property
     def greedy(self) -> bool:
@@ -73,7 +122,7 @@ class GenerationRequest(msgspec.Struct, frozen=True):
             groups by it; "" = only a shared beginning of the prompt counts.
 
     Raises:
-        UsageError: an empty prompt, or a number out of its range.
+        UsageError: an empty prompt, what is no token id, or a value of the wrong type or out of its range.
     """
 
     prompt_ids: tuple[int, ...]
@@ -85,12 +134,18 @@ class GenerationRequest(msgspec.Struct, frozen=True):
     context: str = ""
 
     def __post_init__(self) -> None:
+        _ids("prompt_ids", self.prompt_ids)
         if not self.prompt_ids:
             raise UsageError("the prompt has no tokens; give at least one token id")
-        _within("max_new_tokens", self.max_new_tokens, self.max_new_tokens >= 1, "1 or more")
-        _within("min_new_tokens", self.min_new_tokens, self.min_new_tokens >= 0, "0 or more")
+        _whole("max_new_tokens", self.max_new_tokens, 1)
+        if not isinstance(self.sampling, Sampling):
+            raise UsageError(f"sampling={_short(self.sampling)}; give a Sampling")
+        _ids("eos_ids", self.eos_ids)
         if self.logprobs is not None:
-            _within("logprobs", self.logprobs, 0 <= self.logprobs <= 20, "0 to 20")
+            _whole("logprobs", self.logprobs, 0, 20)
+        _whole("min_new_tokens", self.min_new_tokens, 0)
+        if not isinstance(self.context, str):
+            raise UsageError(f'context={_short(self.context)}; give a text, such as a product\'s id, or ""')
 
 
 class Step(msgspec.Struct):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from multimodal.errors import UsageError
 from multimodal.pipes.drop_in import ModelFacts, read_generate
+from multimodal.pipes.generation import GenerationRequest, Sampling
+from multimodal.pipes.local import LocalTextPipe
 from multimodal.pipes.processor import StreamProcessor
 from tests.support import run
 from tests.tiny_models import tiny_bart, tiny_llama, tiny_t5, tiny_tokenizer
@@ -250,3 +254,69 @@ def test_a_model_whose_config_asks_for_what_cannot_be_streamed_says_so() -> None
     model.generation_config.forced_bos_token_id = 0
     with StreamProcessor(model, tiny_tokenizer()) as stream, pytest.raises(UsageError, match="forced_bos_token_id"):
         stream.generate([[5, 6]])
+
+
+WRONG_SAMPLING = [
+    *[("seed", value) for value in ("x", 1.5, True, 2**64, 2**70, -(2**63) - 1)],
+    *[("top_k", value) for value in (5.5, "5", True, -1, 2**40)],
+    *[("temperature", value) for value in ("1", -0.1, True, float("nan"), float("inf"), 10**400, [1])],
+    *[("top_p", value) for value in ("x", 0, 1.1, True)],
+    *[("repetition_penalty", value) for value in ("x", 0, True, 1j)],
+]
+WRONG_REQUEST = [
+    *[("logprobs", value) for value in (2.5, "2", True, 21, -1)],
+    *[("min_new_tokens", value) for value in (2.5, "2", True, -1)],
+    *[("max_new_tokens", value) for value in (2.5, "2", True, 0)],
+]
+WRONG_IDS = [("eos_ids", value) for value in (3, "12", b"12", ("1",), (1.5,), (True,), (-1,), {2})]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG_SAMPLING)
+def test_a_wrong_setting_of_sampling_is_refused_where_it_is_made(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=rf"^{name}=.*(whole number|a number) (from|above)"):
+        Sampling(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [*WRONG_REQUEST, *WRONG_IDS, ("context", 3), ("sampling", 3)])
+def test_a_wrong_setting_of_a_request_is_refused_where_it_is_made(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=rf"^{name}.*(give a|token ids are)"):
+        GenerationRequest((1, 2), **{name: value})
+
+
+@pytest.mark.parametrize("ids", [3, "12", (1.5,), (-1,), (True,)])
+def test_a_prompt_is_token_ids(ids: Any) -> None:
+    with pytest.raises(UsageError, match=r"^prompt_ids"):
+        GenerationRequest(ids)
+
+
+@pytest.mark.parametrize(("name", "value"), [*WRONG_SAMPLING, *WRONG_REQUEST, *WRONG_IDS[:-1]])
+def test_every_way_in_refuses_a_wrong_setting(stream: StreamProcessor, name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=name):
+        stream.prompt("a kettle", **{name: value})
+    with pytest.raises(UsageError, match=name):
+        LocalTextPipe(stream._source.engine, "a kettle", tokenizer=tiny_tokenizer(), **{name: value})
+    if name != "eos_ids":
+        for sample in (True, False):
+            with pytest.raises(UsageError, match=name):
+                stream.generate([[1, 2]], do_sample=sample, **{name: value})
+
+
+@pytest.mark.parametrize("seed", [-(2**63), -1, 0, 2**64 - 1])
+def test_every_seed_that_torch_takes_is_taken(stream: StreamProcessor, seed: int) -> None:
+    ids = stream.generate([[1, 2]], do_sample=True, seed=seed, max_new_tokens=4).tolist()
+    assert ids == stream.generate([[1, 2]], do_sample=True, seed=seed, max_new_tokens=4).tolist()
+
+
+def test_other_numbers_become_pythons_own() -> None:
+    how = Sampling(np.float32(0.5), np.int64(5), Fraction(1, 2), 10**20, np.int64(3))  # type: ignore[arg-type]
+    assert how == Sampling(0.5, 5, 0.5, 1e20, 3)
+    assert [type(each) for each in (how.temperature, how.top_k, how.top_p, how.repetition_penalty, how.seed)] == [
+        *(float, int, float, float, int)
+    ]
+
+
+def test_a_negative_end_token_ends_nothing() -> None:
+    assert read(eos_token_id=-1).requests[0].eos_ids == ()
+    assert read(eos_token_id=[-1, 3]).requests[0].eos_ids == (3,)
+    with pytest.raises(UsageError, match="stop_strings=3"):
+        read(stop_strings=3)
