@@ -167,7 +167,7 @@ def own_row(line: int, item: Any) -> FeedRow:
         id=text(get("id")),
         title=text(get("title")),
         pictures=tuple([picture for picture in map(_picture, _list(get("images"))) if picture.source]),
-        offer=Offer(text(get("price")), text(get("currency")), text(get("sale_price"))),
+        offer=Offer(_price(get("price")), text(get("currency")), _price(get("sale_price"))),
         description=text(get("description")),
         brand=text(get("brand")),
         availability=text(get("availability")),
@@ -176,6 +176,11 @@ def own_row(line: int, item: Any) -> FeedRow:
         facts=_pairs(get("facts")),
         variants=tuple([_variant(entry) for entry in _list(get("variants")) if isinstance(entry, dict)]),
     )
+
+
+def _price(value: Any) -> str:
+    """A price as text; what can be none is spelt out, so that it is warned of and not passed over."""
+    return text(value) or ("" if value in (None, "", [], {}) else repr(value)[:60])
 
 
 def _called(item: Any) -> str:
@@ -197,7 +202,7 @@ def _variant(entry: dict[str, Any]) -> FeedVariant:
         text(get("id")),
         text(get("title")),
         _pairs(get("options")),
-        Offer(text(get("price")), text(get("currency")), text(get("sale_price"))),
+        Offer(_price(get("price")), text(get("currency")), _price(get("sale_price"))),
         text(get("availability")),
         tuple(filter(None, map(text, _list(get("images"))))),
     )

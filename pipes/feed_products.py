@@ -10,7 +10,7 @@ import msgspec
 
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer
 from multimodal.pipes.feed_words import availability, currency_code, within
-from multimodal.pipes.price import parse_price
+from multimodal.pipes.price import parse_price, price_doubt
 from multimodal.values import Product, ProductImage, ProductVariant
 
 __all__ = ["Draft", "Judge", "RowProblem"]
@@ -148,15 +148,22 @@ class Judge:
         """What is paid now, and its currency: a sale price that holds before the regular one."""
         price: Decimal | None = None
         money = ""
+        code = currency_code(offer.currency)
+        if code is None:
+            self._rows.warn(where, "bad_currency", f"{offer.currency!r} is no currency of ISO 4217")
         for written in (offer.sale_price if self._on_sale(offer) else "", offer.price):
-            if written and price is None:
+            if not written or price is not None:
+                continue
+            reason, detail = price_doubt(written)
+            if reason:
+                self._rows.warn(where, reason, detail)
+            else:
                 price, said = parse_price(written, decimal_comma=self._decimal_comma)
                 money = money or said
                 if price is None:
                     self._rows.warn(where, "bad_price", f"{written!r} is no price")
-        code = currency_code(offer.currency)
-        if code is None:
-            self._rows.warn(where, "bad_currency", f"{offer.currency!r} is no currency of ISO 4217")
+        if code is None and not money:
+            return None, ""  # the same number in the shop's own currency would be another price
         return price, code or money
 
     def _on_sale(self, offer: Offer) -> bool:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
 
-__all__ = ["CURRENCIES", "parse_price", "price_text", "uses_decimal_comma"]
+__all__ = ["CURRENCIES", "parse_price", "price_doubt", "price_text", "uses_decimal_comma"]
 
 CURRENCIES = frozenset(
     re.findall(
@@ -64,6 +64,15 @@ _SIGNS = {
 _CENTS_AFTER_COMMA = re.compile(r",\d{1,2}\D*$")
 _MARKS = str.maketrans({"٫": ".", "٬": "'", "，": ",", "．": ".", "、": ",", "−": "-"})
 _BARE = re.compile(r"[\d.,]*")
+_RANGE = re.compile(
+    r"\b(?:from|starting|starts|up to|as low as|ab|bis|von|à partir|a partir|dès|vanaf|desde|da|från|fra|od)\b"
+    r"|[<>≥≤~≈]",
+    re.IGNORECASE,
+)
+"""How shops write that a price is the lowest of several, the highest, or no more than about right."""
+_GLUED = re.compile(r"\d[A-Za-z]+\d")
+_NO_MONEY = frozenset({"RRP", "UVP", "SRP", "PVP", "VAT", "MWS", "TTC", "TVA", "IVA", "NET", "INC", "TAX", "GST"})
+"""Words of three capitals that stand beside a price and are no currency."""
 _DIGITS = 18
 """A price of more digits is a barcode or an attack."""
 
@@ -99,6 +108,31 @@ def parse_price(text: str, *, decimal_comma: bool = False) -> tuple[Decimal | No
     if len(whole) + len(cents) > _DIGITS:
         return None, currency
     return Decimal(f"{whole or 0}.{cents}" if cents else whole), currency
+
+
+def price_doubt(text: str) -> tuple[str, str]:
+    """Why a text is not one price in one currency, though it holds a number: a reason and a sentence; "" = it is.
+
+    Args:
+        text: what the shop wrote.
+
+    Returns:
+        ``price_range`` for several numbers or words such as *from*, ``bad_price`` for an exponent or a structure,
+        ``bad_currency`` for a code that ISO 4217 does not have; else two empty texts.
+    """
+    if _BARE.fullmatch(text):
+        return "", ""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_MARKS))
+    if _GLUED.search(text) or any(mark in text for mark in "{}[]"):
+        return "bad_price", f"{text!r} is no price; write it as a plain number"
+    if _RANGE.search(text) or len(_NUMBER.findall(text)) > 1:
+        return "price_range", f"{text!r} is not one price; write the one that is paid"
+    if not _currency(text):
+        unknown = next((code for code in _CODE.findall(text) if code not in _NO_MONEY), "")
+        if unknown:
+            return "bad_currency", f"{text!r}: {unknown} is no currency of ISO 4217"
+    return "", ""
 
 
 def price_text(number: int | Decimal) -> str:

@@ -295,6 +295,24 @@ def test_a_name_that_two_pictures_share_stands_for_neither(shop: Path) -> None:
     assert "download it into" in catalog.pictures[0].problem[1]
 
 
+@pytest.mark.parametrize(
+    ("price", "reason"),
+    [
+        ("12-15 EUR", "price_range"),
+        ("from 12 EUR", "price_range"),
+        ("1e3", "bad_price"),
+        ("5 XYZ", "bad_currency"),
+        ("{amount: 5}", "bad_price"),
+    ],
+)
+def test_a_doubtful_price_is_warned_of_and_not_guessed(shop: Path, price: str, reason: str) -> None:
+    path = shop / "own.yaml"
+    path.write_text(f"products:\n  - {{id: k, title: Kettle, price: {price}, images: [{{file: kettle.jpg}}]}}\n")
+    catalog = load_catalog(path, shop / "pictures", currency="EUR")
+    assert [warning.reason for warning in catalog.warnings] == [reason]
+    assert catalog.products[0].price is None
+
+
 def test_what_is_ambiguous_names_the_files(shop: Path) -> None:
     write(shop / "pictures" / "plate.jpg", quarters())
     write(shop / "pictures" / "sub" / "plate.png", quarters())

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from multimodal.pipes.price import CURRENCIES, parse_price, price_text, uses_decimal_comma
+from multimodal.pipes.price import CURRENCIES, parse_price, price_doubt, price_text, uses_decimal_comma
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,23 @@ def test_a_number_of_a_file_is_written_in_plain_digits(number: int | Decimal, te
 def test_the_currencies_are_codes() -> None:
     assert len(CURRENCIES) > 150
     assert all(len(code) == 3 and code.isupper() for code in CURRENCIES)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("12-15 EUR", "price_range"),
+        ("12 – 15 EUR", "price_range"),
+        ("from 12 EUR", "price_range"),
+        ("ab 12 €", "price_range"),
+        ("à partir de 12 €", "price_range"),
+        ("~12", "price_range"),
+        ("1e3", "bad_price"),
+        ("{'amount': 5}", "bad_price"),
+        ("15 XYZ", "bad_currency"),
+        *((text, "") for text in ("", "12", "12.50 EUR", "1.299,- €", "Fr. 1'299.-", "1 299,00 zł", "RRP 15", "US$ 5")),
+        *((text, "") for text in ("₹1,29,999.00", "1\u202f299,50\u00a0€", "15 EUR incl. VAT", "kr 5", "soon")),
+    ],
+)
+def test_what_is_not_one_price_in_one_currency_is_doubted(text: str, reason: str) -> None:
+    assert price_doubt(text)[0] == reason
