@@ -24,6 +24,8 @@ from multimodal.pipes.local_pace import PrefillPace
 from multimodal.pipes.local_prefixes import Prefixes
 from multimodal.pipes.local_stepper import Row, Stepper
 from multimodal.pipes.pool import BytePool, Policy
+from multimodal.pipes.reclaim import check_policy
+from multimodal.pipes.settings import check_count
 
 if TYPE_CHECKING:
     from multimodal.pipes.batching import Admission
@@ -33,6 +35,8 @@ __all__ = ["Governs", "StepEngine"]
 MOST_POOL = 2 << 30
 """Bytes of keys and values unless told: a quarter of the memory that is free, and at most this."""
 LEAST_POOL = 64 << 20
+WARM_PROMPT, WARM_TOKENS = 15, 2
+"""Tokens of a prompt that warms up, and of its answer."""
 JOIN = 30.0
 """Seconds that `close` waits for the pass that runs; a pass of 256 tokens of a 1 B model takes 10."""
 
@@ -81,6 +85,7 @@ class StepEngine:
         prefill_slowdown: float = 1.8,
     ) -> None:
         _check_rows(max_rows)
+        _check_memory(pool_bytes, reclaim_policy)
         pace = PrefillPace(prefill_chunk, prefill_slowdown)
         size = _default_pool() if pool_bytes is None else pool_bytes
         pool: BytePool[tuple[int, ...], Any] = BytePool(size, keep_free=keep_free, policy=reclaim_policy or "hybrid")
@@ -120,11 +125,19 @@ class StepEngine:
         """Other settings from the next step on; None = as it is.
 
         Raises:
-            UsageError: a value out of its range; nothing is changed then.
+            UsageError: a value out of its range, or a pool that holds no answer; nothing is changed then.
         """
         if max_rows is not None:
             _check_rows(max_rows)
+        _check_memory(pool_bytes, reclaim_policy)
+        if pool_bytes is not None and pool_bytes < (least := self._core.bytes_of(WARM_PROMPT, WARM_TOKENS)):
+            raise UsageError(f"pool_bytes={pool_bytes} holds no answer; give {least} or more")
         self._core.configure(max_rows, keep_free, reclaim_policy, pool_bytes, admission)
+
+    @property
+    def pool_settings(self) -> dict[str, Any]:
+        """What `configure` takes to make the memory for keys and values as it is now."""
+        return self._core.pool_settings
 
     def warm_up(self, count: int) -> int:
         """Run so many short prompts to their second token, and wait for them; gives how many were run.
@@ -138,9 +151,9 @@ class StepEngine:
         for first in range(0, count, self._core.stepper.max_rows):
             boxes = []
             for number in range(first, min(count, first + self._core.stepper.max_rows)):
-                ids = tuple((number * 31 + place * 7) % vocabulary for place in range(15))
+                ids = tuple((number * 31 + place * 7) % vocabulary for place in range(WARM_PROMPT))
                 boxes.append(Mailbox())
-                self.submit(GenerationRequest(ids, max_new_tokens=2), boxes[-1])
+                self.submit(GenerationRequest(ids, max_new_tokens=WARM_TOKENS), boxes[-1])
             for box in boxes:
                 while box.wait_blocking() and not (box.ended and not box.take()):
                     pass
@@ -153,6 +166,12 @@ class StepEngine:
     def close(self) -> None:
         """E6. It also closes by itself when nobody holds it any more, and at the end of the process."""
         self._drop()
+
+
+def _check_memory(pool_bytes: object, reclaim_policy: object) -> None:
+    check_count("pool_bytes", pool_bytes, "bytes")
+    if reclaim_policy is not None:
+        check_policy(reclaim_policy, "reclaim_policy")
 
 
 class _Core:
@@ -194,6 +213,16 @@ class _Core:
             self._came.append(row)
             self._changed.notify()
 
+    def bytes_of(self, prompt: int, new: int) -> int:
+        """Keys and values of an answer of so many tokens to a prompt of so many."""
+        decoder = len(self.local.decoder_start) + new if self.local.decoder_start else prompt + new
+        return max(1, self.per_token * decoder + self.per_prompt * prompt)
+
+    @property
+    def pool_settings(self) -> dict[str, Any]:
+        pool = self._pool
+        return {"pool_bytes": pool.limit_bytes, "keep_free": pool.keep_free, "reclaim_policy": pool.policy}
+
     def _need(self, request: GenerationRequest) -> int:
         wrong = [each for each in request.prompt_ids if not 0 <= each < self.local.vocab_size]
         if wrong:
@@ -208,8 +237,7 @@ class _Core:
                 f"{prompt} prompt tokens and max_new_tokens={new} need {positions} positions; "
                 f"{self.local.name} has {most}"
             )
-        decoder = len(self.local.decoder_start) + new if apart else prompt + new
-        need = max(1, self.per_token * decoder + self.per_prompt * prompt)
+        need = self.bytes_of(prompt, new)
         if need > self._pool.limit_bytes:
             raise UsageError(
                 f"{prompt} prompt tokens and max_new_tokens={new} need {need} bytes of keys and values; "

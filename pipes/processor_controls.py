@@ -13,7 +13,9 @@ from multimodal.pipes.outflow import check_delivery, deliver
 from multimodal.pipes.overflow import Item, Outbox, OverflowHandler
 from multimodal.pipes.processor_source import EngineSource, ModelSource, WarmUp
 from multimodal.pipes.processor_stages import StageDesk
-from multimodal.pipes.settings import TextSettings
+from multimodal.pipes.reclaim import check_policy
+from multimodal.pipes.settings import TextSettings, check_count
+from multimodal.values import check_seconds
 
 __all__ = ["ProcessorControls"]
 
@@ -103,14 +105,22 @@ class ProcessorControls:
             What warming up did.
 
         Raises:
-            UsageError: a value out of its range, or an engine without such a setting.
+            UsageError: a value out of its range, or an engine without such a setting; then nothing changes.
         """
         self._check_open()
         if isinstance(warmup_samples, bool) or not isinstance(warmup_samples, int) or warmup_samples < 0:
             raise UsageError(f"warmup_samples={warmup_samples!r} is no number of prompts; give 0 or more")
+        check_seconds("warmup_limit", warmup_limit)
+        check_count("pool_bytes", pool_bytes, "bytes")
+        check_policy(reclaim_policy, "reclaim_policy")
+        before = self._source.memory()
         self._source.configure(keep_free=keep_free, reclaim_policy=reclaim_policy, pool_bytes=pool_bytes)
         self._asked = True
-        self._warmed = self._source.warm_up(warmup_samples, warmup_limit)
+        try:
+            self._warmed = self._source.warm_up(warmup_samples, warmup_limit)
+        except BaseException:
+            self._source.configure(**before)
+            raise
         return self._warmed
 
     def enable_hybrid_mode(

@@ -137,6 +137,13 @@ class ModelSource:
 
         return next_seed()
 
+    def memory(self) -> dict[str, Any]:
+        """What `configure` takes to make the engine's memory as it is now; the engine is made for it."""
+        self._needs_steps("mempool_config")
+        engine: Any = self.engine
+        settings: dict[str, Any] = engine.engine.pool_settings
+        return settings
+
     def configure(self, **settings: Any) -> None:
         """Settings of the engine, live where it runs already."""
         if settings.get("reclaim_policy") is not None or settings.get("pool_bytes") is not None:
@@ -218,6 +225,11 @@ class EngineSource:
     def fresh_seed(self) -> int | None:
         """None: a random one of the engine's."""
         return None
+
+    def memory(self) -> dict[str, Any]:
+        """What `configure` takes to make the engine's memory as it is now; nothing where the engine does not say."""
+        settings: dict[str, Any] = getattr(self.engine, "pool_settings", {})
+        return settings
 
     def configure(self, **settings: Any) -> None:
         """Settings of the engine, live."""

@@ -109,11 +109,11 @@ class ReclaimOrder(Generic[K, V]):
         heapq.heappush(self._heap, (entry.worth, entry.last, entry))
 
 
-def check_policy(policy: str) -> None:
+def check_policy(policy: object, name: str = "policy") -> None:
     """Refuse a policy that is none.
 
     Raises:
         UsageError: it is not one of lru, size, hybrid.
     """
     if policy not in get_args(Policy):
-        raise UsageError(f"policy={policy!r} is unknown; give one of {', '.join(get_args(Policy))}")
+        raise UsageError(f"{name}={policy!r} is unknown; give one of {', '.join(get_args(Policy))}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from multimodal.errors import UsageError
+from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.answer import AnswerPipe
 from multimodal.pipes.local import LocalTextPipe, release_models
 from multimodal.pipes.local_loading import LocalModel
@@ -233,6 +233,46 @@ def test_memory_warming_up_and_batching_reach_the_engine(llama: LocalModel) -> N
         assert len(stream.generate([[5, 6], [7, 8]], max_new_tokens=4).token_ids[1]) == 4
         assert stream._source._admission is not None
         assert (stream._source._admission.taken, stream._source._admission.window_size) == (2, 30)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"pool_bytes": 5}, "pool_bytes=5 holds no answer; give [0-9]+ or more"),
+        ({"pool_bytes": "64M"}, "pool_bytes='64M'"),
+        ({"pool_bytes": 8 << 20, "warmup_limit": -1}, "warmup_limit=-1"),
+        ({"pool_bytes": 8 << 20, "reclaim_policy": "fifo"}, "^reclaim_policy='fifo'"),
+        ({"pool_bytes": 8 << 20, "keep_free": 2}, "keep_free=2"),
+        ({"pool_bytes": 8 << 20, "reclaim_policy": None}, "^reclaim_policy=None"),
+    ],
+    ids=str,
+)
+def test_memory_settings_that_are_refused_change_nothing(llama: LocalModel, wrong: dict[str, Any], says: str) -> None:
+    with StreamProcessor(llama, engine="steps") as stream:
+        stream.mempool_config(warmup_samples=0, keep_free=0.5, reclaim_policy="lru", pool_bytes=4 << 20)
+        with pytest.raises(UsageError, match=says):
+            stream.mempool_config(**{"warmup_samples": 1, **wrong})
+        kept = {"pool_bytes": 4 << 20, "keep_free": 0.5, "reclaim_policy": "lru"}
+        assert stream._source.memory() == kept
+        assert len(stream.generate([[5, 6]], max_new_tokens=2).token_ids[0]) == 2
+    with StreamProcessor(llama) as fresh:
+        with pytest.raises(UsageError, match=says):
+            fresh.mempool_config(**{"warmup_samples": 1, **wrong})
+        assert len(fresh.generate([[5, 6]], max_new_tokens=2).token_ids[0]) == 2
+
+
+def test_memory_is_as_it_was_when_warming_up_fails(llama: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    with StreamProcessor(llama, engine="steps") as stream:
+        stream.mempool_config(warmup_samples=0, pool_bytes=4 << 20)
+        before = stream._source.memory()
+
+        def fail(*_: object) -> None:
+            raise PipeError("broken on purpose")
+
+        monkeypatch.setattr(stream._source, "warm_up", fail)
+        with pytest.raises(PipeError, match="on purpose"):
+            stream.mempool_config(keep_free=0.7, reclaim_policy="size", pool_bytes=8 << 20)
+        assert stream._source.memory() == before
 
 
 def test_sharers_may_each_set_what_is_live(llama: LocalModel) -> None:
