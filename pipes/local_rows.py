@@ -17,7 +17,7 @@ from transformers.generation.continuous_batching.requests import GenerationOutpu
 from multimodal.errors import PipeError
 from multimodal.pipes.engine import EngineStats, Mailbox
 from multimodal.pipes.generation import Finish, GenerationRequest, Step
-from multimodal.pipes.local_sampling import BadLogitsError, Sampler, choose_rows
+from multimodal.pipes.local_sampling import BadLogitsError, Sampler, try_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -188,26 +188,19 @@ class Choice(ContinuousBatchingLogitsProcessor):
         book.step_read(len(self._rows))
         if not rows:
             return scores
-        try:
-            steps = self._choose(rows, scores)
-        except BadLogitsError as error:
-            bad = {rows[each][1].row_id for each in error.rows}
-            for _, row in rows:
-                if row.row_id in bad:
+        lines = scores if len(rows) == len(scores) else scores[[line for line, _ in rows]]
+        outcomes = try_rows([row.sampler for _, row in rows], lines)
+        for (line, row), outcome in zip(rows, outcomes, strict=True):
+            if not isinstance(outcome, Step):
+                if isinstance(outcome, BadLogitsError):
                     book.spoilt.add(row.row_id)
-                    book.fail(row, failure(error))
-            rows = [(line, row) for line, row in rows if row.row_id not in bad]
-            steps = self._choose(rows, scores) if rows else []
-        for (line, row), step in zip(rows, steps, strict=True):
-            row.chosen = step
+                book.fail(row, failure(outcome))
+                continue
+            row.chosen = outcome
             if not row.sampler.plain:
                 scores[line] = -float("inf")
-                scores[line, step.token_id] = 0.0
+                scores[line, outcome.token_id] = 0.0
         return scores
-
-    def _choose(self, rows: list[tuple[int, Row]], scores: Tensor) -> list[Step]:
-        lines = scores if len(rows) == len(scores) else scores[[line for line, _ in rows]]
-        return choose_rows([row.sampler for _, row in rows], lines)
 
 
 def _nothing() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     _Drawn = dict[tuple[int, int, int], tuple[Tensor, Tensor]]
 
-__all__ = ["BadLogitsError", "Sampler", "choose_rows"]
+__all__ = ["BadLogitsError", "Sampler", "choose_rows", "try_rows"]
 
 
 class BadLogitsError(PipeError):
@@ -189,21 +189,53 @@ def choose_rows(samplers: Sequence[Sampler], logits: Tensor, now: float = 0.0) -
         BadLogitsError: some rows have logits nothing can be chosen from; no sampler was changed, so that the other rows
             can be chosen from by themselves.
     """
+    logits, likeliest, bad = _likeliest(logits)
+    if bad:
+        raise BadLogitsError(bad)
+    drawn: _Drawn = {}
+    return [
+        _choose_row(sampler, logits[row : row + 1], likeliest[row], drawn, now) for row, sampler in enumerate(samplers)
+    ]
+
+
+def try_rows(samplers: Sequence[Sampler], logits: Tensor, now: float = 0.0) -> list[Step | PipeError]:
+    """As `choose_rows`, with the error in the place of the step of each row that failed: the others have theirs.
+
+    Args:
+        samplers, logits, now: as there.
+    """
+    logits, likeliest, bad = _likeliest(logits)
+    drawn: _Drawn = {}
+    made: list[Step | PipeError] = []
+    for row, sampler in enumerate(samplers):
+        if row in bad:
+            made.append(BadLogitsError([row]))
+            continue
+        try:
+            made.append(_choose_row(sampler, logits[row : row + 1], likeliest[row], drawn, now))
+        except Exception as error:
+            # Of every kind: a row's settings are its own, and so is what comes of them (E5).
+            failure = PipeError(f"choosing the next token failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            made.append(failure)
+    return made
+
+
+def _likeliest(logits: Tensor) -> tuple[Tensor, list[int], list[int]]:
+    """The logits in float32, the likeliest token of each row, and the rows nothing can be chosen from."""
     import torch
 
     with torch.no_grad():
         logits = logits.float()
         best = logits.max(-1)
-        bad = (~best.values.isfinite()).nonzero().flatten().tolist()
-        if bad:
-            raise BadLogitsError(bad)
-        likeliest = best.indices.tolist()
-        drawn: _Drawn = {}
-        steps = []
-        for row, sampler in enumerate(samplers):
-            if sampler.plain:
-                steps.append(sampler._step(likeliest[row], None, now))
-                continue
-            scores = sampler.scores(logits[row : row + 1])
-            steps.append(sampler._step(sampler._pick(scores, drawn), scores, now))
-    return steps
+        return logits, best.indices.tolist(), (~best.values.isfinite()).nonzero().flatten().tolist()
+
+
+def _choose_row(sampler: Sampler, logits: Tensor, likeliest: int, drawn: _Drawn, now: float) -> Step:
+    import torch
+
+    if sampler.plain:
+        return sampler._step(likeliest, None, now)
+    with torch.no_grad():
+        scores = sampler.scores(logits)
+        return sampler._step(sampler._pick(scores, drawn), scores, now)

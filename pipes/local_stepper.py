@@ -23,7 +23,7 @@ from multimodal.pipes.local_loading import LocalModel
 from multimodal.pipes.local_pace import PrefillPace
 from multimodal.pipes.local_prefixes import Prefixes, shared_tokens
 from multimodal.pipes.local_quantum import QUANTUM
-from multimodal.pipes.local_sampling import BadLogitsError, Sampler, choose_rows
+from multimodal.pipes.local_sampling import Sampler, try_rows
 
 if TYPE_CHECKING:
     from multimodal.pipes.batching import Admission
@@ -308,18 +308,21 @@ class Stepper:
     def _choose(self, rows: list[Row], logits: Tensor, now: float) -> None:
         if not rows:
             return
-        try:
-            steps = choose_rows([row.sampler for row in rows], logits, now)
-        except BadLogitsError as error:
-            for index in error.rows:
-                self._fail(rows[index], PipeError(f"{self.local.name}: {error}"))
-            kept = [index for index in range(len(rows)) if index not in error.rows]
-            self._choose([rows[index] for index in kept], logits[kept], now)
+        outcomes = try_rows([row.sampler for row in rows], logits, now)
+        made: list[tuple[Row, Step]] = []
+        for row, outcome in zip(rows, outcomes, strict=True):
+            if isinstance(outcome, Step):
+                made.append((row, outcome))
+            else:
+                error = PipeError(f"{self.local.name}: {outcome}")
+                error.__cause__ = outcome
+                self._fail(row, error)
+        if not made:
             return
         self.counts.steps += 1
-        self.counts.row_steps += len(rows)
-        self.counts.tokens += len(rows)
-        for row, step in zip(rows, steps, strict=True):
+        self.counts.row_steps += len(made)
+        self.counts.tokens += len(made)
+        for row, step in made:
             self._deliver(row, step, now)
 
     def _deliver(self, row: Row, step: Step, now: float) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from multimodal.errors import UsageError
+from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.engine import Mailbox
 from multimodal.pipes.generation import GenerationRequest, Sampling, Step
 from multimodal.pipes.local_engines import EngineKind, make_engine
 from multimodal.pipes.local_loading import LocalModel
+from multimodal.pipes.local_sampling import Sampler
 from multimodal.pipes.script_engine import ScriptEngine
 from tests.support import run
 from tests.tiny_models import tiny_bart, tiny_gpt2, tiny_llama, tiny_qwen, tiny_t5
@@ -212,6 +213,56 @@ def test_e2_whatever_ends_the_thread_reaches_everyone(
             ask(engine, PROMPTS[0])
     else:
         assert ids(read(ask(engine, PROMPTS[0]))) == generated(model, PROMPTS[0])
+    engine.close()
+
+
+@pytest.mark.parametrize("where", ["scores", "_pick", "_noise", "_own", "_step"])
+@pytest.mark.parametrize("after", [0, 3])
+def test_e2_a_sampler_that_fails_ends_its_row_alone(
+    kind: EngineKind, where: str, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = an_engine(kind, max_rows=4)
+    how = [Sampling(temperature=1.0, seed=seed) for seed in range(3)]
+    expected = [ids(read(ask(engine, PROMPTS[row], 20, sampling=how[row]))) for row in range(3)]
+    real = getattr(Sampler, where)
+
+    def fails(self: Sampler, *given: Any) -> Any:
+        if self.request.sampling.seed == 1 and self.count >= after:
+            raise RuntimeError("boom")
+        return real(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sampler, where, fails)
+        rows = [ask(engine, PROMPTS[row], 20, sampling=how[row]) for row in range(3)]
+        assert ids(read(rows[0])) == expected[0]
+        assert ids(read(rows[2])) == expected[2]
+        with pytest.raises(PipeError, match="choosing the next token failed: RuntimeError: boom"):
+            read(rows[1])
+        assert rows[1].delivered == after
+    assert ids(read(ask(engine, PROMPTS[1], 20, sampling=how[1]))) == expected[1]
+    until(lambda: engine.stats().running == 0)
+    assert (engine.stats().failed, engine.stats().finished) == (1, 6)
+    engine.close()
+
+
+def test_a_sampler_that_cannot_be_made_is_told_to_who_asked(kind: EngineKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = an_engine(kind, max_rows=4)
+    expected = [ids(read(ask(engine, PROMPTS[row], 20))) for row in range(3)]
+    real = Sampler.__init__
+
+    def fails(self: Sampler, request: GenerationRequest, *given: Any) -> None:
+        if request.context == "bad":
+            raise RuntimeError("boom")
+        real(self, request, *given)
+
+    monkeypatch.setattr(Sampler, "__init__", fails)
+    first = ask(engine, PROMPTS[0], 20)
+    with pytest.raises(RuntimeError, match="boom"):
+        ask(engine, PROMPTS[1], 20, context="bad")
+    last = ask(engine, PROMPTS[2], 20)
+    assert (ids(read(first)), ids(read(last))) == (expected[0], expected[2])
+    assert ids(read(ask(engine, PROMPTS[1], 20))) == expected[1]
+    until(lambda: engine.stats().running + engine.stats().waiting == 0)
     engine.close()
 
 

@@ -389,7 +389,11 @@ def test_a_governor_is_asked_after_each_step_and_its_rest_ends_with_the_engine(m
 
 @pytest.mark.parametrize(
     ("given", "tokens", "what"),
-    [((5, VOCABULARY), 5, r"token 320; .* 0 to 319"), ((-1,), 5, "token -1"), ((5,), 512, "513 positions")],
+    [
+        ((5, VOCABULARY), 5, r"token 320; .* 0 to 319"),
+        ((-1,), 5, r"prompt_ids\[0\] is -1"),
+        ((5,), 512, "513 positions"),
+    ],
 )
 def test_what_the_model_does_not_have_is_refused_at_once(given: Any, tokens: int, what: str, made: Any) -> None:
     with pytest.raises(UsageError, match=what):
