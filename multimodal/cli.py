@@ -17,7 +17,15 @@ from multimodal.catalog_command import add_catalog
 from multimodal.commands import PORT, add_commands, add_shop, mapping
 from multimodal.errors import MultiModalError, UsageError
 from multimodal.model_commands import add_model_commands
-from multimodal.picture_options import add_fetch, add_store, picture_words, remote_of, store_of, warm_up
+from multimodal.picture_options import (
+    add_fetch,
+    add_store,
+    picture_words,
+    remote_of,
+    store_of,
+    telling_failures,
+    warm_up,
+)
 from multimodal.values import LATE_POLICIES
 
 __all__ = ["main", "parser"]
@@ -166,7 +174,8 @@ def _serve(options: argparse.Namespace) -> int:
     if options.warm is not None and tour.store is not None:
         warm_up(tour.image_pipe(), [product.id for product in tour.shown[: options.warm]], tour.store)
     app = tour_app(tour, settings, recordings.begin if recordings else None)
-    return serve(app, PORT if options.port is None else options.port, f"the {tour.name} tour")
+    with telling_failures():
+        return serve(app, PORT if options.port is None else options.port, f"the {tour.name} tour")
 
 
 def serve_arguments(options: argparse.Namespace) -> list[str]:

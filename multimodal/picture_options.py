@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,16 @@ if TYPE_CHECKING:
     from multimodal.pipes.prepared import PictureFile
     from multimodal.pipes.remote_pictures import RemotePictures
 
-__all__ = ["add_fetch", "add_store", "inspect_pictures", "picture_words", "remote_of", "store_of", "warm_up"]
+__all__ = [
+    "add_fetch",
+    "add_store",
+    "inspect_pictures",
+    "picture_words",
+    "remote_of",
+    "store_of",
+    "telling_failures",
+    "warm_up",
+]
 
 _AT_ONCE = 16
 
@@ -156,6 +167,20 @@ async def inspect_pictures(pipe: CatalogImagePipe, store: ImageStore) -> list[tu
     finally:
         await pipe.aclose()
     return [(picture, refused) for picture, refused in zip(pictures, verdicts, strict=True) if refused is not None]
+
+
+@contextmanager
+def telling_failures() -> Iterator[None]:
+    """While it lasts, each picture that fails in a stream is named on stderr, with its reason."""
+    logger, handler = logging.getLogger("multimodal.pumps"), logging.StreamHandler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(min(level or logging.INFO, logging.INFO))
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _told(what: str) -> Callable[[int, float], None]:

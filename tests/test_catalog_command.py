@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pty
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from multimodal.cli import main
+from multimodal.picture_options import telling_failures
 from multimodal.pipes.catalog import load_catalog
 from tests.pipes.pictures import quarters, write
 
@@ -141,6 +143,15 @@ def test_json_of_no_known_form_names_the_option(shop: Path, capsys: pytest.Captu
     (shop / "odd.json").write_text('[{"a": 1}]')
     assert main(["catalog", "check", str(shop / "odd.json")]) == 2
     assert "--format" in capsys.readouterr().err
+
+
+def test_pictures_that_fail_while_a_tour_is_served_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("multimodal.pumps")
+    logger.info("before")
+    with telling_failures():
+        logger.info("picture %r: %s", "cut", "truncated")
+    logger.info("after")
+    assert capsys.readouterr().err == "picture 'cut': truncated\n"
 
 
 def test_show_prints_a_table_or_one_product(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
