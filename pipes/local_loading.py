@@ -5,10 +5,13 @@ Nothing here generates; the engines do.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import pickle
+import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +25,8 @@ __all__ = ["DTYPES", "Kind", "LocalModel"]
 Kind = Literal["causal", "seq2seq"]
 DTYPES = ("float32", "bfloat16", "float16")
 QUANT_MODES = ("int8",)
+HUB_WAIT = 1.5
+"""Seconds in which a hub must answer; one that can be used does so in a tenth of that."""
 # What readers raise for files that are cut off or that do not belong together.
 _BROKEN = (OSError, ValueError, KeyError, ImportError, RuntimeError, EOFError, pickle.UnpicklingError)
 
@@ -86,6 +91,8 @@ class LocalModel:
     ) -> LocalModel:
         """Read a model, and its tokenizer where it lies beside.
 
+        A name is looked for in the hub's local cache, and on the hub only if it is not there.
+
         Args:
             source: a folder, the name of a model on the hub, a `.gguf` file, a model object, or a `LocalModel`
                 (given back as it is where nothing else is asked of it).
@@ -110,7 +117,8 @@ class LocalModel:
             return cls(source, tokenizer, quant_mode=quant_mode, name=name)
         kind = _dtype(dtype)
         if isinstance(tokenizer, str | Path):
-            tokenizer = _read_tokenizer(tokenizer, {"trust_remote_code": trust_remote_code}, needed=True)
+            with _no_progress_bar():
+                tokenizer = _read_tokenizer(tokenizer, {"trust_remote_code": trust_remote_code}, needed=True)
         if not isinstance(source, str | Path):
             if kind is not None and getattr(source, "dtype", kind) != kind:
                 raise UsageError(
@@ -120,9 +128,10 @@ class LocalModel:
             return cls(source, tokenizer, quant_mode=quant_mode)
         where, extra = _locate(source)
         extra["trust_remote_code"] = trust_remote_code
-        model = _read_model(where, extra, kind)
-        if tokenizer is None:
-            tokenizer = _read_tokenizer(where, extra, needed=False)
+        with _no_progress_bar():
+            model = _read_model(where, extra, kind)
+            if tokenizer is None:
+                tokenizer = _read_tokenizer(where, extra, needed=False)
         return cls(model, tokenizer, quant_mode=quant_mode, name=Path(source).name or str(source), owned=True)
 
     def _read_config(self) -> None:
@@ -276,20 +285,12 @@ def _locate(source: str | Path) -> tuple[str, dict[str, Any]]:
 
 
 def _read_model(where: str, extra: dict[str, Any], kind: torch_dtype | None) -> Any:
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
-
     from multimodal.weights import check_whole
 
     if "gguf_file" not in extra and Path(where).is_dir():
         check_whole(Path(where))
     try:
-        config = AutoConfig.from_pretrained(where, **extra)
-        loader: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        names = [each for each in (config.architectures or []) if each]
-        if names and not config.is_encoder_decoder and all("MaskedLM" in each for each in names):
-            raise UsageError(f"{where} holds a {names[0]}, which cannot generate text; give a causal or seq2seq model")
-        model = loader.from_pretrained(where, dtype=kind or torch.float32, **extra)
+        model = _cache_first(where, extra, lambda extra: _from_pretrained(where, extra, kind))
     except UsageError:
         raise
     except Exception as error:
@@ -309,11 +310,73 @@ def _read_model(where: str, extra: dict[str, Any], kind: torch_dtype | None) -> 
     return model.eval()
 
 
+def _from_pretrained(where: str, extra: dict[str, Any], kind: torch_dtype | None) -> Any:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+    config = AutoConfig.from_pretrained(where, **extra)
+    loader: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    names = [each for each in (config.architectures or []) if each]
+    if names and not config.is_encoder_decoder and all("MaskedLM" in each for each in names):
+        raise UsageError(f"{where} holds a {names[0]}, which cannot generate text; give a causal or seq2seq model")
+    return loader.from_pretrained(where, dtype=kind or torch.float32, **extra)
+
+
+def _cache_first(where: str, extra: dict[str, Any], read: Callable[[dict[str, Any]], Any]) -> Any:
+    """Read a hub's model from the local cache, else from the hub where that answers.
+
+    Its client would try for 20 seconds and more to reach a hub that is not there.
+    """
+    if Path(where).exists():
+        return read(extra)
+    try:
+        return read({**extra, "local_files_only": True})
+    except UsageError:
+        raise
+    except Exception:
+        if not _hub_answers():
+            raise
+    return read(extra)
+
+
+def _hub_answers() -> bool:
+    """Whether the hub can be asked at all, by the proxy that its client uses; within `HUB_WAIT`."""
+    hub: Any = importlib.import_module("huggingface_hub.utils")
+    endpoint: str = importlib.import_module("huggingface_hub.constants").ENDPOINT
+    answered: list[Any] = []
+
+    def ask() -> None:
+        with suppress(Exception):  # whatever is wrong, it does not answer
+            answered.append(hub.get_session().head(endpoint, timeout=HUB_WAIT))
+
+    # In a thread of its own: looking a name up heeds no timeout.
+    thread = threading.Thread(target=ask, daemon=True, name="multimodal-hub")
+    thread.start()
+    thread.join(HUB_WAIT)
+    return bool(answered)
+
+
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """transformers draws on the standard error stream, which is the application's."""
+    hub: Any = importlib.import_module("huggingface_hub.utils")
+    logging: Any = importlib.import_module("transformers.utils.logging")
+    shown, hub_silent = logging.is_progress_bar_enabled(), hub.are_progress_bars_disabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+            if hub_silent:
+                hub.disable_progress_bars()
+
+
 def _read_tokenizer(where: str | Path, extra: dict[str, Any], *, needed: bool) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(str(where), **extra)
+        return _cache_first(str(where), extra, lambda extra: AutoTokenizer.from_pretrained(str(where), **extra))
     except Exception as error:  # of a broken file the tokenizers' reader raises just that
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         if needed:

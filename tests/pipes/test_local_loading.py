@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import torch
 from torch import nn
 
 from multimodal.errors import UsageError
+from multimodal.pipes import local_loading
 from multimodal.pipes.local_linear import PackedLinear, clone_sharing, pack_linears
 from multimodal.pipes.local_loading import LocalModel
 from multimodal.pipes.local_quant import Int8Linear
@@ -162,6 +165,59 @@ def test_a_hub_name_without_a_hub_says_what_to_do(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(UsageError, match=r"nobody/nothing.*offline\?"):
         LocalModel.load("nobody/nothing")
+
+
+def test_loading_draws_nothing_and_leaves_progress_bars_as_they_were(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logging: Any = importlib.import_module("transformers.utils.logging")
+    for shown in (False, True):
+        (logging.enable_progress_bar if shown else logging.disable_progress_bar)()
+        LocalModel.load(folder)
+        with pytest.raises(UsageError):
+            LocalModel.load("nobody/nothing" if not shown else folder / "nothing")
+        assert logging.is_progress_bar_enabled() is shown
+    assert capfd.readouterr().err == ""
+
+
+def test_a_hub_is_asked_only_for_what_is_not_in_the_cache_and_only_if_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from transformers import AutoConfig
+
+    asked: list[bool] = []
+
+    def missing(where: str, **extra: Any) -> None:
+        asked.append(not extra.get("local_files_only", False))
+        raise OSError("no such model")
+
+    monkeypatch.setattr(AutoConfig, "from_pretrained", missing)
+    monkeypatch.setattr(local_loading, "_hub_answers", lambda: False)
+    with pytest.raises(UsageError, match="offline"):
+        LocalModel.load("nobody/nothing")
+    assert asked == [False], "the cache alone"
+    monkeypatch.setattr(local_loading, "_hub_answers", lambda: True)
+    with pytest.raises(UsageError, match="nobody/nothing"):
+        LocalModel.load("nobody/nothing")
+    assert asked == [False, False, True]
+
+
+def test_a_hub_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.utils
+
+    held, left = threading.Event(), threading.Event()
+
+    class Session:
+        def head(self, *_: object, **__: object) -> None:
+            held.wait(60)
+            left.set()
+
+    monkeypatch.setattr(huggingface_hub.utils, "get_session", Session)
+    monkeypatch.setattr(local_loading, "HUB_WAIT", 0.05)
+    assert not local_loading._hub_answers(), "looking its name up takes for ever"
+    held.set()
+    assert left.wait(60)
+    assert local_loading._hub_answers()
 
 
 def test_an_unknown_quant_mode_is_refused() -> None:
