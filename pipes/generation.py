@@ -37,7 +37,7 @@ def _is_whole(value: object) -> TypeGuard[int]:
 def _number(name: str, value: Any, holds: Callable[[float], bool], range_: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not _finite(value) or not holds(value):  # type: ignore[arg-type]
         raise UsageError(f"{name}={_short(value)} is out of range; give a number {range_}")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def _finite(value: float) -> bool:
