@@ -64,6 +64,7 @@ _SIGNS = {
 _CENTS_AFTER_COMMA = re.compile(r",\d{1,2}\D*$")
 _MARKS = str.maketrans({"٫": ".", "٬": "'", "，": ",", "．": ".", "、": ",", "−": "-"})
 _BARE = re.compile(r"[\d.,]*")
+_ASIDE = re.compile(r"\s*(?:/|\bper\b|\bpro\b).*$|[(\[][^)\]]*[)\]]", re.IGNORECASE)
 _RANGE = re.compile(
     r"\b(?:from|starting|starts|up to|as low as|ab|bis|von|à partir|a partir|dès|vanaf|desde|da|från|fra|od)\b"
     r"|[<>≥≤~≈]",
@@ -126,7 +127,10 @@ def price_doubt(text: str) -> tuple[str, str]:
         text = unicodedata.normalize("NFKC", text.translate(_MARKS))
     if _GLUED.search(text) or any(mark in text for mark in "{}[]"):
         return "bad_price", f"{text!r} is no price; write it as a plain number"
-    if _RANGE.search(text) or len(_NUMBER.findall(text)) > 1:
+    # What follows a slash or stands in brackets tells of the unit or the tax, and is no second price.
+    paid = _ASIDE.sub("", text)
+    paid = text if _BARE.fullmatch(paid.strip()) else paid  # "10/12 EUR": it cut off the currency
+    if _RANGE.search(paid) or len(_NUMBER.findall(paid)) > 1:
         return "price_range", f"{text!r} is not one price; write the one that is paid"
     if not _currency(text):
         unknown = next((code for code in _CODE.findall(text) if code not in _NO_MONEY), "")

@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     finally:
         for engine in engines.values():
             engine.close()
+    assert tokenizer is not None, "SmolLM2 comes with its own"
     text = tokenizer(_text())["input_ids"][:TEXT]
     logits = {mode: _logits(local.model, text) for mode, local in models.items()}
     torch.set_num_threads(threads)

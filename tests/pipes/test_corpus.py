@@ -112,8 +112,9 @@ def test_which_of_several_pictures_is_shown_is_said(passed: Passed) -> None:
 def test_no_file_takes_long_and_memory_comes_back(passed: Passed) -> None:
     slowest = max(passed.seconds, key=passed.seconds.__getitem__)
     assert passed.seconds[slowest] < MOST_SECONDS, slowest
-    # The first pass loads codecs and their tables. One picture that stayed would be 150 MB.
-    assert passed.resident[1] - passed.resident[0] < 48 * 2**20
+    # The first pass loads codecs and their tables. One picture that stayed would be 150 MB; what the allocator keeps
+    # depends on the tests before.
+    assert passed.resident[1] - passed.resident[0] < 96 * 2**20
 
 
 def test_a_tour_of_them_all_goes_on_to_its_end(passed: Passed) -> None:

@@ -92,6 +92,10 @@ def test_the_currencies_are_codes() -> None:
     ("text", "reason"),
     [
         ("12-15 EUR", "price_range"),
+        ("10/12 EUR", "price_range"),
+        ("15 EUR / 100 ml", ""),
+        ("15 EUR (incl. 19 % VAT)", ""),
+        ("$5 per 100 g", ""),
         ("12 – 15 EUR", "price_range"),
         ("from 12 EUR", "price_range"),
         ("ab 12 €", "price_range"),
