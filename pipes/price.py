@@ -129,7 +129,8 @@ def price_doubt(text: str) -> tuple[str, str]:
         return "bad_price", f"{text!r} is no price; write it as a plain number"
     # What follows a slash or stands in brackets tells of the unit or the tax, and is no second price.
     paid = _ASIDE.sub("", text)
-    paid = text if _BARE.fullmatch(paid.strip()) else paid  # "10/12 EUR": it cut off the currency
+    if _BARE.fullmatch(paid.strip()) or not _NUMBER.search(paid):
+        paid = text  # "10/12 EUR", "EUR (15)": it was no aside
     if _RANGE.search(paid) or len(_NUMBER.findall(paid)) > 1:
         return "price_range", f"{text!r} is not one price; write the one that is paid"
     if not _currency(text):

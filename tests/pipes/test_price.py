@@ -93,6 +93,7 @@ def test_the_currencies_are_codes() -> None:
     [
         ("12-15 EUR", "price_range"),
         ("10/12 EUR", "price_range"),
+        ("Decimal('1E+99')", "price_range"),
         ("15 EUR / 100 ml", ""),
         ("15 EUR (incl. 19 % VAT)", ""),
         ("$5 per 100 g", ""),
