@@ -115,8 +115,8 @@ def test_which_of_several_pictures_is_shown_is_said(passed: Passed) -> None:
 def test_no_file_takes_long_and_memory_comes_back(passed: Passed) -> None:
     slowest = max(passed.seconds, key=passed.seconds.__getitem__)
     assert passed.seconds[slowest] < MOST_SECONDS, slowest
-    # The first pass loads codecs and their tables, and a heap that earlier tests left in pieces may grow once. What leaks
-    # leaks in every pass; one picture that stayed would be 150 MB.
+    # The first pass loads codecs and their tables, and a heap that earlier tests left in pieces may grow once. What
+    # leaks does so in every pass; one picture that stayed would be 150 MB.
     grown = [after - before for before, after in pairwise(passed.resident)]
     assert min(grown) < 48 * 2**20, grown
 
