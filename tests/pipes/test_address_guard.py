@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -211,8 +212,10 @@ def test_what_is_allowed_is_checked(options: dict[str, Any]) -> None:
 def test_waiting_for_a_refusal_leaves_no_thread(tmp_path: Path) -> None:
     async def scenario() -> None:
         remote = RemotePictures(tmp_path)
-        await asyncio.gather(*(remote.fetch(f"http://127.0.0.{number}/") for number in range(20)))
+        results = await asyncio.gather(*(remote.fetch(f"http://127.0.0.{number}/") for number in range(20)))
+        assert all(isinstance(result, PictureRefused) for result in results)
         await remote.settle()
         remote.close()
 
     run(scenario())
+    assert not [thread for thread in threading.enumerate() if thread.name == "multimodal-fetch"]
