@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from multimodal.pipes.video_pipe import VideoImagePipe as VideoImagePipe
     from multimodal.serving.app import asgi as asgi
     from multimodal.stream import MultiModalStream as MultiModalStream
-    from multimodal.sync.journal import Heard as Heard
+    from multimodal.sync.history import Heard as Heard
     from multimodal.sync.matcher import ProductNames as ProductNames
     from multimodal.sync.meaning import Meaning as Meaning
     from multimodal.values import Asset as Asset
@@ -46,7 +46,7 @@ _HOMES = {
     "DriftError": "errors",
     "EncodedImage": "values",
     "FolderImagePipe": "pipes.folder",
-    "Heard": "sync.journal",
+    "Heard": "sync.history",
     "ImageFailure": "values",
     "LocalTextPipe": "pipes.local",
     "Meaning": "sync.meaning",

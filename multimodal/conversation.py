@@ -14,7 +14,7 @@ from multimodal.pipes.base import FollowsMarks, Foretells, TextPipe
 from multimodal.pumps import Inbox, close_pipe, pump_text
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
-from multimodal.sync.journal import Heard, Journal
+from multimodal.sync.history import Heard, History
 from multimodal.sync.scanner import Report
 from multimodal.sync.sources import Sources
 from multimodal.tape import Tape
@@ -61,7 +61,7 @@ class Conversation:
         self._chapters, self._first_turn = tuple(chapters), True
         self.inbox = Inbox(self._turn(cues, every=every))
         self.inbox.cues.extend(cues)
-        self.journal = Journal()
+        self.history = History()
         self.painted: int | None = None
         self.epoch = self.refused_stops = 0
         self.tasks: list[asyncio.Task[None]] = []
@@ -215,7 +215,7 @@ class Conversation:
     def _stop(self) -> Heard:
         """The old epoch ends at the next instant; gives what was heard of it."""
         assert self._desk is not None
-        heard = self.journal.heard(self.epoch, self.painted)
+        heard = self.history.heard(self.epoch, self.painted)
         self.epoch += 1
         self._desk.forget_cues()
         # Cues that were declared but not fed yet belong to the epoch that ends.

@@ -9,6 +9,10 @@
     |   |-- ChannelClosedError   lost
     |   |-- SendTimeout          the peer took nothing for too long
     |   `-- MessageTooLarge      above what the channel carries
+    |-- JournalError         the log of what was emitted
+    |   |-- JournalGap           what was asked for is no longer kept
+    |   |-- LeaseHeld            another process writes this session (retry later)
+    |   `-- LeaseLost            another process has taken over: this one must stop writing
     `-- SyncError            the sequence of events broke a rule of the contract
         `-- DriftError           a picture and its words came apart (also an AssertionError)
 
@@ -21,6 +25,10 @@ __all__ = [
     "ChannelClosedError",
     "ChannelClosedOK",
     "DriftError",
+    "JournalError",
+    "JournalGap",
+    "LeaseHeld",
+    "LeaseLost",
     "MessageTooLarge",
     "MultiModalError",
     "PipeError",
@@ -85,6 +93,46 @@ class MessageTooLarge(TransportError):  # noqa: N818 - the field's word
         super().__init__(f"a message of {size_bytes} bytes is above the limit of {limit_bytes} bytes")
         self.size_bytes = size_bytes
         self.limit_bytes = limit_bytes
+
+
+class JournalError(MultiModalError):
+    """The journal cannot be read or written, such as a Redis that does not answer."""
+
+
+class JournalGap(JournalError):  # noqa: N818 - what the viewer is told too
+    """Events that follow `after_seq` are no longer kept, or were lost.
+
+    Args:
+        session: the session.
+        after_seq: what was to be followed.
+        first_seq: the first event that is kept behind the gap.
+    """
+
+    def __init__(self, session: str, after_seq: int, first_seq: int) -> None:
+        super().__init__(
+            f"session {session[:40]}: the event after {after_seq} is no longer kept; the first that is: {first_seq}"
+        )
+        self.after_seq = after_seq
+        self.first_seq = first_seq
+
+
+class LeaseHeld(JournalError):  # noqa: N818 - it says how things stand
+    """Another writer holds the session.
+
+    Args:
+        session: the session.
+        writer: who.
+        seconds: until its lease ends, if it is not renewed.
+    """
+
+    def __init__(self, session: str, writer: str, seconds: float) -> None:
+        super().__init__(f"session {session[:40]} is written by {writer[:80]}, whose lease lasts {seconds:.1f} s more")
+        self.writer = writer
+        self.seconds = seconds
+
+
+class LeaseLost(JournalError):  # noqa: N818 - it says how things stand
+    """A later writer has taken over the session, or it was dropped; nothing of this append was kept."""
 
 
 class SyncError(MultiModalError):

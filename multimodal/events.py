@@ -17,9 +17,11 @@ __all__ = [
     "CueMissed",
     "ErrorRaised",
     "Event",
+    "Gap",
     "Interrupted",
     "ProductBrief",
     "Reveal",
+    "Snapshot",
     "StreamEnd",
     "StreamStart",
     "Swap",
@@ -188,6 +190,57 @@ class ErrorRaised(Event, frozen=True, tag="error"):
     message: str
 
 
+class Gap(Event, frozen=True, tag="gap"):
+    """To one viewer: what followed its `after` is no longer kept, up to `seq`; a snapshot comes next, never silence.
+
+    It has no place of its own in the stream: `seq` is that of the last event it stands for.
+    """
+
+    after: int
+
+
+class Snapshot(Event, frozen=True, tag="snapshot"):
+    """To one viewer: the stream as it stands after `seq`, for who joins late, or fell behind what is kept.
+
+    It has no place of its own in the stream; the next event is `seq` + 1. What is larger than a message comes as
+    several snapshots of one `seq`, of which all but the first are `continued`.
+
+    Args:
+        start: the stream's first event.
+        text: the end of the narration so far, as much of it as is kept.
+        char: code points of the narration before `text`.
+        base: the boundary at which the present epoch began (R9).
+        mark: the last sync mark (-1 = none).
+        assets: the pictures that are shown, or may still be: those of `shown`, of open previews, and those to come.
+        shown: the reveals of the last mark that had any, in order; nothing after an interruption.
+        previews: the cues of reveals whose `swap` is still to come (R4b).
+        ended: why the stream has ended ("" = it goes on).
+        continued: it goes on with the snapshot before it: only `assets` are new.
+    """
+
+    start: StreamStart | None = None
+    text: str = ""
+    char: int = 0
+    base: int = 0
+    mark: int = -1
+    assets: tuple[AssetReserved, ...] = ()
+    shown: tuple[Reveal, ...] = ()
+    previews: tuple[int, ...] = ()
+    ended: str = ""
+    continued: bool = False
+
+
 AnyEvent = (
-    StreamStart | Text | SyncMark | AssetReserved | Reveal | Swap | CueMissed | Interrupted | StreamEnd | ErrorRaised
+    StreamStart
+    | Text
+    | SyncMark
+    | AssetReserved
+    | Reveal
+    | Swap
+    | CueMissed
+    | Interrupted
+    | StreamEnd
+    | ErrorRaised
+    | Gap
+    | Snapshot
 )

@@ -19,7 +19,7 @@ from multimodal.pipes.interleaved import CueFeed
 from multimodal.pumps import close_pipe
 from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
-from multimodal.sync.journal import Heard
+from multimodal.sync.history import Heard
 from multimodal.sync.live import DriftSample, LiveDrift
 from multimodal.sync.matcher import ProductNames
 from multimodal.sync.meaning import Embed, Meaning
@@ -415,7 +415,7 @@ class MultiModalStream:
                 timer = self._preroll_until
             await inbox.sleep(timer)
             self._feed(clock())
-        self._talk.journal.append(events)
+        self._talk.history.append(events)
         for event in events:
             if isinstance(event, OUTCOMES):
                 self._desk.advance(1)

@@ -4,10 +4,11 @@ Two channels carry everything. `events` is ordered and reliable and carries JSON
 `type`; `images` is reliable and unordered and carries binary picture parts that describe themselves.
 
     server -> viewer   bundle  {"type":"bundle","v":1,"events":[...],"more":false}
+                       seat    where this viewer comes back to, on roads whose answer has no Location
                        tick    keeps the road warm after a reveal, a sentence end or a pause; no answer
     both ways          ping    answered at once by pong with the same id and t
                        bye     a clean close, with a reason
-    viewer -> server   hello, ready, need, painted, ack, pause, resume
+    viewer -> server   hello, ready, need, resend, painted, ack, pause, resume
                        interrupt, ask: leave the turn of the epoch they name, and answer this question
                        skip, rewind: go on with its next chapter, or again from one of its marks
 
@@ -48,8 +49,10 @@ __all__ = [
     "Ping",
     "Pong",
     "Ready",
+    "Resend",
     "Resume",
     "Rewind",
+    "Seat",
     "ServerMessage",
     "Skip",
     "Tick",
@@ -81,6 +84,9 @@ less likely than one in 10^12, and the viewer compares the whole."""
 HAVE_LIMIT = 512
 """Pictures that a hello may name, so that it stays a small message."""
 
+RANGES_LIMIT = 64
+"""Ranges that one resend may name: those of a picture of 500 KB, were every other part of it lost."""
+
 _Epoch = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -89,6 +95,8 @@ class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
 
     `cursor` is the last `seq` the viewer holds (-1 = none), `viewport` its width and height in CSS pixels, `have` the
     beginnings (`HAVE_CHARS`) of the SHA-256 of pictures that it holds from earlier: their bytes are not sent again.
+    `resume`: it has been here before, and gets all that follows its cursor, from the first event on where that is -1;
+    else one that comes when the stream is running gets a snapshot first.
     """
 
     v: int = VERSION
@@ -100,6 +108,7 @@ class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
     reduced_motion: bool = False
     join_token: str = ""
     have: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=64)], ...], msgspec.Meta(max_length=HAVE_LIMIT)] = ()
+    resume: bool = False
 
 
 class Ready(msgspec.Struct, frozen=True, tag_field="type", tag="ready"):
@@ -114,6 +123,16 @@ class Need(msgspec.Struct, frozen=True, tag_field="type", tag="need"):
     """A picture that the hello said to hold cannot be found any more: its bytes have to come after all."""
 
     key: str
+
+
+class Resend(msgspec.Struct, frozen=True, tag_field="type", tag="resend"):
+    """These byte ranges [from, to) of a picture did not come, or came spoilt: they have to be sent again."""
+
+    key: str
+    ranges: Annotated[
+        tuple[tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]], ...],
+        msgspec.Meta(min_length=1, max_length=RANGES_LIMIT),
+    ]
 
 
 class Painted(msgspec.Struct, frozen=True, tag_field="type", tag="painted"):
@@ -194,6 +213,13 @@ class Bye(msgspec.Struct, frozen=True, tag_field="type", tag="bye"):
     reason: str = ""
 
 
+class Seat(msgspec.Struct, frozen=True, tag_field="type", tag="seat"):
+    """The viewer's place in its session, as a path of the server: it comes back there after a lost connection, by
+    whatever road. On the road of an offer this is the answer's `Location`."""
+
+    path: str
+
+
 class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
     """Carries nothing: a later packet makes a lost last one noticed before the 1 s retransmit timer."""
 
@@ -216,13 +242,15 @@ class Part(msgspec.Struct, frozen=True):
 
 
 ClientMessage = (
-    Hello | Ready | Need | Painted | Ack | Pause | Resume | Interrupt | Ask | Skip | Rewind | Ping | Pong | Bye
+    Hello | Ready | Need | Resend | Painted | Ack | Pause | Resume | Interrupt | Ask | Skip | Rewind | Ping | Pong | Bye
 )
-ServerMessage = Bundle | Tick | Ping | Pong | Bye
+ServerMessage = Bundle | Seat | Tick | Ping | Pong | Bye
 
 _encoder = msgspec.json.Encoder()
 _client_decoder: msgspec.json.Decoder[ClientMessage] = msgspec.json.Decoder(ClientMessage)
-_control_decoder: msgspec.json.Decoder[Tick | Ping | Pong | Bye] = msgspec.json.Decoder(Tick | Ping | Pong | Bye)
+_control_decoder: msgspec.json.Decoder[Seat | Tick | Ping | Pong | Bye] = msgspec.json.Decoder(
+    Seat | Tick | Ping | Pong | Bye
+)
 _event_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _KNOWN_EVENTS = frozenset(str(kind.__struct_config__.tag) for kind in AnyEvent.__args__)
 
@@ -245,7 +273,7 @@ _raw_bundle_decoder = msgspec.json.Decoder(_RawBundle)
 _peek_decoder = msgspec.json.Decoder(_Peek)
 
 
-def encode(message: ClientMessage | Tick | Ping | Pong | Bye) -> str:
+def encode(message: ClientMessage | Seat | Tick | Ping | Pong | Bye) -> str:
     """The JSON text of one message that is not a bundle."""
     return _encoder.encode(message).decode()
 
@@ -332,7 +360,7 @@ def decode_server(data: str | bytes) -> ServerMessage | None:
             raw = _raw_bundle_decoder.decode(data)
             decoded = (decode_event(bytes(item)) for item in raw.events)
             return Bundle(tuple(event for event in decoded if event is not None), raw.more, raw.v)
-        if peek.type in {"tick", "ping", "pong", "bye"}:
+        if peek.type in {"seat", "tick", "ping", "pong", "bye"}:
             return _control_decoder.decode(data)
     except msgspec.DecodeError as error:
         raise RemoteProtocolError(f"malformed server message: {error}") from error

@@ -14,7 +14,7 @@ from multimodal.events import AnyEvent, CueMissed, ErrorRaised, Interrupted, Rev
 from multimodal.pipes.base import TextPipe
 from multimodal.pipes.script import PlannedScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
-from multimodal.sync.journal import Heard, Journal
+from multimodal.sync.history import Heard, History
 from multimodal.tape import Tape
 from multimodal.values import Cue, EncodedImage, Token
 from multimodal.wire import Hello, Painted, Ready
@@ -369,16 +369,16 @@ def test_misuse_is_refused() -> None:
 
     virtual(main())
     with pytest.raises(UsageError, match="keeps nothing"):
-        Journal(0)
+        History(0)
 
 
-def test_a_journal_forgets_its_oldest_and_says_so() -> None:
-    journal = Journal(3)
-    journal.append([Text(1, "s", 0, i, 0.0, i + 1, i, 1, f"w{i} ") for i in range(5)])
-    heard = journal.heard(0)
-    assert (heard.text, heard.complete, journal.forgotten) == ("w2 w3 w4 ", False, 2)
-    assert journal.heard(0, 3).text == "w2 w3 "
-    assert journal.heard(7).seq == -1
+def test_a_history_forgets_its_oldest_and_says_so() -> None:
+    history = History(3)
+    history.append([Text(1, "s", 0, i, 0.0, i + 1, i, 1, f"w{i} ") for i in range(5)])
+    heard = history.heard(0)
+    assert (heard.text, heard.complete, history.forgotten) == ("w2 w3 w4 ", False, 2)
+    assert history.heard(0, 3).text == "w2 w3 "
+    assert history.heard(7).seq == -1
 
 
 class ToldOfMarks(ScriptTextPipe):

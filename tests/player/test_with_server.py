@@ -18,7 +18,7 @@ from multimodal.browser import launch, open_page
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
 from multimodal.stream import MultiModalStream
-from multimodal.sync.journal import Heard
+from multimodal.sync.history import Heard
 from multimodal.values import Cue, EncodedImage
 from tests.support import run
 

@@ -15,7 +15,7 @@ from multimodal.events import AnyEvent, ErrorRaised, Interrupted, Reveal, Stream
 from multimodal.pipes.base import TextPipe
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
-from multimodal.sync.journal import Heard
+from multimodal.sync.history import Heard
 from multimodal.sync.link import LinkProfile
 from multimodal.transport.base import Link, Turns
 from multimodal.transport.client import ViewerProtocol

@@ -10,9 +10,9 @@ import msgspec
 from multimodal.errors import UsageError
 from multimodal.events import AnyEvent, Reveal, Text
 
-__all__ = ["Heard", "Journal"]
+__all__ = ["Heard", "History"]
 
-JOURNAL_EVENTS = 20_000
+HISTORY_EVENTS = 20_000
 """Events kept: half an hour of narration at ten tokens a second, in a few megabytes."""
 
 
@@ -25,7 +25,7 @@ class Heard(msgspec.Struct, frozen=True):
         pictures: keys of the pictures revealed among them, in order.
         tokens: how many tokens that was.
         seq: the last event counted (-1 = none).
-        complete: False = the turn is older than the journal, and its beginning is missing.
+        complete: False = the turn is older than what is kept, and its beginning is missing.
     """
 
     epoch: int
@@ -36,7 +36,7 @@ class Heard(msgspec.Struct, frozen=True):
     complete: bool = True
 
 
-class Journal:
+class History:
     """The last events of a stream.
 
     Args:
@@ -46,9 +46,9 @@ class Journal:
         UsageError: a limit below 1.
     """
 
-    def __init__(self, limit: int = JOURNAL_EVENTS) -> None:
+    def __init__(self, limit: int = HISTORY_EVENTS) -> None:
         if limit < 1:
-            raise UsageError(f"a journal of {limit} events keeps nothing; give 1 or more")
+            raise UsageError(f"a history of {limit} events keeps nothing; give 1 or more")
         self._events: deque[AnyEvent] = deque(maxlen=limit)
         self.forgotten = 0
 
