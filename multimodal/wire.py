@@ -87,7 +87,11 @@ HAVE_LIMIT = 512
 RANGES_LIMIT = 64
 """Ranges that one resend may name: those of a picture of 500 KB, were every other part of it lost."""
 
-_Epoch = Annotated[int, msgspec.Meta(ge=0)]
+_EXACT = 2**53 - 1
+_Whole = Annotated[int, msgspec.Meta(ge=-_EXACT, le=_EXACT)]
+"""What a viewer counts with: a browser has no larger whole numbers, and one of thousands of digits is no count."""
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_EXACT)]
+_Epoch = _Count
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
@@ -99,10 +103,10 @@ class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
     else one that comes when the stream is running gets a snapshot first.
     """
 
-    v: int = VERSION
-    cursor: int = -1
+    v: _Whole = VERSION
+    cursor: _Whole = -1
     formats: tuple[str, ...] = ()
-    viewport: tuple[int, int] = (0, 0)
+    viewport: tuple[_Whole, _Whole] = (0, 0)
     dpr: float = 1.0
     save_data: bool = False
     reduced_motion: bool = False
@@ -130,7 +134,7 @@ class Resend(msgspec.Struct, frozen=True, tag_field="type", tag="resend"):
 
     key: str
     ranges: Annotated[
-        tuple[tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]], ...],
+        tuple[tuple[_Count, Annotated[int, msgspec.Meta(ge=1, le=_EXACT)]], ...],
         msgspec.Meta(min_length=1, max_length=RANGES_LIMIT),
     ]
 
@@ -145,17 +149,17 @@ class Painted(msgspec.Struct, frozen=True, tag_field="type", tag="painted"):
         visible: False = the page was hidden; such a frame proves nothing.
     """
 
-    seq: int
+    seq: _Whole
     t_ms: float
-    frame: int
+    frame: _Whole
     visible: bool = True
 
 
 class Ack(msgspec.Struct, frozen=True, tag_field="type", tag="ack"):
     """Cumulative: the last contiguous `seq` that arrived, and the picture bytes (payload only) that arrived in all."""
 
-    seq: int = -1
-    picture_bytes: int = 0
+    seq: _Whole = -1
+    picture_bytes: _Whole = 0
 
 
 class Pause(msgspec.Struct, frozen=True, tag_field="type", tag="pause"):
@@ -189,20 +193,20 @@ class Rewind(msgspec.Struct, frozen=True, tag_field="type", tag="rewind"):
     """Tell the turn of this epoch again from `mark`, a boundary of the stream (R9)."""
 
     epoch: _Epoch
-    mark: Annotated[int, msgspec.Meta(ge=0)]
+    mark: _Count
 
 
 class Ping(msgspec.Struct, frozen=True, tag_field="type", tag="ping"):
     """Answered at once with a `Pong` of the same `id` and `t_ms` (the sender's clock)."""
 
-    id: int
+    id: _Whole
     t_ms: float = 0.0
 
 
 class Pong(msgspec.Struct, frozen=True, tag_field="type", tag="pong"):
     """The answer to a `Ping`; `at_ms` is the answering side's clock."""
 
-    id: int
+    id: _Whole
     t_ms: float = 0.0
     at_ms: float = 0.0
 
@@ -245,6 +249,9 @@ ClientMessage = (
     Hello | Ready | Need | Resend | Painted | Ack | Pause | Resume | Interrupt | Ask | Skip | Rewind | Ping | Pong | Bye
 )
 ServerMessage = Bundle | Seat | Tick | Ping | Pong | Bye
+
+_MALFORMED = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What msgspec raises over bytes that are no message: nested a thousand deep, or text that UTF-8 cannot hold, too."""
 
 _encoder = msgspec.json.Encoder()
 _client_decoder: msgspec.json.Decoder[ClientMessage] = msgspec.json.Decoder(ClientMessage)
@@ -291,7 +298,7 @@ def decode_event(data: bytes | str) -> AnyEvent | None:
     """
     try:
         return _event_decoder.decode(data)
-    except msgspec.DecodeError as error:
+    except _MALFORMED as error:
         peek = _peek(data, "event")
         if peek.v != VERSION:
             raise RemoteProtocolError(f"event of version {peek.v}; this side speaks {VERSION}") from error
@@ -339,7 +346,7 @@ def decode_client(data: str | bytes) -> ClientMessage:
     """
     try:
         message = _client_decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise RemoteProtocolError(f"malformed client message: {error}") from error
     if isinstance(message, Hello) and message.v != VERSION:
         raise RemoteProtocolError(f"hello of version {message.v}; this side speaks {VERSION}")
@@ -362,7 +369,7 @@ def decode_server(data: str | bytes) -> ServerMessage | None:
             return Bundle(tuple(event for event in decoded if event is not None), raw.more, raw.v)
         if peek.type in {"seat", "tick", "ping", "pong", "bye"}:
             return _control_decoder.decode(data)
-    except msgspec.DecodeError as error:
+    except _MALFORMED as error:
         raise RemoteProtocolError(f"malformed server message: {error}") from error
     return None
 
@@ -370,7 +377,7 @@ def decode_server(data: str | bytes) -> ServerMessage | None:
 def _peek(data: Any, what: str) -> _Peek:
     try:
         return _peek_decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise RemoteProtocolError(f"malformed {what}: {error}") from error
 
 

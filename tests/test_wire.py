@@ -48,3 +48,30 @@ def test_every_client_message_survives_the_wire(message: wire.ClientMessage) -> 
 def test_a_malformed_turn_is_refused(data: str | bytes) -> None:
     with pytest.raises(RemoteProtocolError, match="malformed client message"):
         wire.decode_client(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '{"a":' * 5000,
+        '{"type":"hello","x":' + "[" * 5000,
+        '{"type":"bundle","v":1,"events":[' + "[" * 5000,
+        "\ud800",
+        '{"type":"bye","reason":"\ud800"}',
+        b'{"type":"bye","kind":"text","reason":"\xed\xa0\x80"}',
+        b"\xff\xfe{",
+        "",
+    ],
+    ids=range(8),
+)
+def test_no_message_makes_another_fault_than_a_malformed_one(data: str | bytes) -> None:
+    for decode in (wire.decode_client, wire.decode_server, wire.decode_event):
+        with pytest.raises(RemoteProtocolError):
+            decode(data)
+
+
+@pytest.mark.parametrize("field", ['"ack","seq":', '"ping","id":', '"hello","cursor":', '"interrupt","epoch":'])
+@pytest.mark.parametrize("number", [2**53, 10**4000])
+def test_a_number_that_no_browser_counts_to_is_refused(field: str, number: int) -> None:
+    with pytest.raises(RemoteProtocolError, match="malformed client message"):
+        wire.decode_client('{"type":' + field + str(number) + "}")
