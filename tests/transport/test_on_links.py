@@ -117,7 +117,7 @@ async def wait_for_the_end() -> float:
         if line["vantage"] == "emitted" and line["event"].get("token_index") == len(WORDS) - 1:
             tour.server.network.lose_next(200)
 
-    tour.session._record = armed
+    tour.session._connection.seat.record = armed
     await tour.play()
     assert tour.server.network.counters.lost == 1
     return tour.waits()[-1]

@@ -1,0 +1,197 @@
+"""A running stream folded to where it stands, for viewers who come late. Pure.
+
+What is kept is bounded: the end of the narration, the pictures (each once), and what is on the stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from multimodal.errors import JournalError
+from multimodal.events import (
+    AnyEvent,
+    AssetReserved,
+    Gap,
+    Interrupted,
+    Reveal,
+    Snapshot,
+    StreamEnd,
+    StreamStart,
+    Swap,
+    SyncMark,
+    Text,
+)
+from multimodal.wire import MESSAGE_LIMIT_BYTES, encode_event
+
+__all__ = ["TEXT_BYTES", "Fold", "decode_snapshots", "encode_snapshots"]
+
+TEXT_BYTES = 16 * 1024
+"""The end of the narration, in UTF-8: some ten minutes of it, and a quarter of a message."""
+_ROOM = MESSAGE_LIMIT_BYTES - 4 * 1024
+"""Bytes of one snapshot, what its message adds left out."""
+
+
+class Fold:
+    """Takes every event of a stream in order, and gives the snapshot of the moment.
+
+    Args:
+        snapshots: where to go on from, as `take` gave them; None = a stream's beginning.
+    """
+
+    def __init__(self, snapshots: Sequence[Snapshot] = ()) -> None:
+        self.seq = -1
+        self.last: AnyEvent | None = None
+        """The event that was folded last; after `snapshots`, the first of them."""
+        self.start: StreamStart | None = None
+        self.assets: dict[str, AssetReserved] = {}
+        self.shown: list[Reveal] = []
+        self.revealed: set[str] = set()
+        """Keys of pictures that were on the stage once."""
+        self._previews: set[int] = set()
+        self._text: list[str] = []
+        self._bytes = self._chars = 0
+        self._base, self._mark, self._ended = 0, -1, ""
+        self._shown_mark = -1
+        for part in snapshots:
+            self._restore(part)
+
+    def feed(self, events: Iterable[AnyEvent]) -> None:
+        """What was emitted next."""
+        for event in events:
+            self.last, self.seq = event, event.seq
+            match event:
+                case StreamStart():
+                    self.start = event
+                case Text(text=text):
+                    self._write(text)
+                case SyncMark(mark=mark):
+                    self._mark = mark
+                case AssetReserved(key=key):
+                    self.assets[key] = event
+                case Reveal():
+                    if event.mark != self._shown_mark:
+                        self.shown, self._shown_mark = [], event.mark
+                    # Named twice at one mark, a picture stands there once.
+                    self.shown = [other for other in self.shown if other.key != event.key] + [event]
+                    self.revealed.add(event.key)
+                    if event.preview:
+                        self._previews.add(event.cue)
+                case Swap(cue=cue):
+                    self._previews.discard(cue)
+                case Interrupted(tok=tok):
+                    self.shown, self._shown_mark, self._base, self._mark = [], -1, tok, -1
+                    self._previews.clear()
+                case StreamEnd(reason=reason):
+                    self._ended = reason
+                case _:
+                    pass
+
+    @property
+    def ended(self) -> bool:
+        """The stream's end was folded."""
+        return bool(self._ended)
+
+    @property
+    def wanted(self) -> set[str]:
+        """Keys of the pictures on the stage, or behind a preview there."""
+        return {reveal.key for reveal in self.shown}
+
+    def take(self) -> tuple[Snapshot, ...]:
+        """Where the stream stands, in as many snapshots as messages need; () before its first event.
+
+        What is on the stage comes first. Of pictures that have gone from it, the preview is left out.
+        """
+        if self.last is None:
+            return ()
+        last = self.last
+        text = "".join(self._text)
+        now = self.wanted
+        order = sorted(self.assets.values(), key=lambda asset: (asset.key not in now, asset.key in self.revealed))
+        parts: list[Snapshot] = []
+        chosen: list[AssetReserved] = []
+        head = Snapshot(
+            last.v,
+            last.sid,
+            last.epoch,
+            self.seq,
+            last.pts_ms,
+            last.tok,
+            start=self.start,
+            text=text,
+            char=self._chars - len(text),
+            base=self._base,
+            mark=self._mark,
+            shown=tuple(self.shown),
+            previews=tuple(sorted(self._previews)),
+            ended=self._ended,
+        )
+        room = _ROOM - len(encode_event(head))
+        for asset in order:
+            if asset.key in self.revealed and asset.key not in now:
+                asset = msgspec.structs.replace(asset, placeholder="")
+            size = len(encode_event(asset)) + 1
+            if size > room and (chosen or not parts):
+                parts.append(_part(head, chosen, not parts))
+                room, chosen = _ROOM, []
+            chosen.append(asset)
+            room -= size
+        if chosen or not parts:
+            parts.append(_part(head, chosen, not parts))
+        return tuple(parts)
+
+    def missed(self, after: int) -> tuple[Gap | Snapshot, ...]:
+        """What a viewer gets whose cursor is older than what is kept."""
+        parts = self.take()
+        if not parts:
+            return ()
+        head = parts[0]
+        return (Gap(head.v, head.sid, head.epoch, head.seq, head.pts_ms, head.tok, after), *parts)
+
+    def _write(self, text: str) -> None:
+        self._text.append(text)
+        self._chars += len(text)
+        self._bytes += len(text.encode())
+        if self._bytes > 2 * TEXT_BYTES:
+            kept = "".join(self._text).encode()[-TEXT_BYTES:].decode(errors="ignore")
+            self._text, self._bytes = [kept], len(kept.encode())
+
+    def _restore(self, part: Snapshot) -> None:
+        if not part.continued:
+            self.last, self.seq, self.start = part, part.seq, part.start
+            self._text, self._bytes = [part.text], len(part.text.encode())
+            self._chars = part.char + len(part.text)
+            self._base, self._mark, self._ended = part.base, part.mark, part.ended
+            self.shown = list(part.shown)
+            self._shown_mark = part.shown[-1].mark if part.shown else -1
+            self._previews = set(part.previews)
+            self.revealed = {reveal.key for reveal in part.shown}
+        for asset in part.assets:
+            self.assets[asset.key] = asset
+
+
+def encode_snapshots(parts: Sequence[Snapshot]) -> bytes:
+    """Snapshots as the journal keeps them."""
+    return msgspec.json.encode(parts)
+
+
+def decode_snapshots(data: bytes) -> tuple[Snapshot, ...]:
+    """Snapshots as `encode_snapshots` wrote them.
+
+    Raises:
+        JournalError: they are of another version, or spoilt.
+    """
+    try:
+        return _decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise JournalError(f"the snapshot in the journal cannot be read: {error}; drop the session") from error
+
+
+_decoder = msgspec.json.Decoder(tuple[Snapshot, ...])
+
+
+def _part(head: Snapshot, assets: list[AssetReserved], first: bool) -> Snapshot:
+    if first:
+        return msgspec.structs.replace(head, assets=tuple(assets))
+    return Snapshot(head.v, head.sid, head.epoch, head.seq, head.pts_ms, head.tok, assets=tuple(assets), continued=True)

@@ -1,0 +1,541 @@
+"""One running stream and those who watch it: it outlives every connection, and loses none of them an event.
+
+The stream is pulled here, once. What it emits goes into the journal first and to the viewers then, so that nobody has
+seen what a successor of this process would not know. Each connection has a scheduler and a cursor of its own; one that
+was away, or is slow, catches up from the journal, and delays nobody.
+
+    K1  A bundle is in the journal before it is offered to any connection. While the journal cannot be written it goes
+        out all the same and is written later, from what is kept here; how many wait is counted.
+    K2  A connection gets every event after its cursor, in order, once. What is no longer kept is told by a gap and a
+        snapshot. A first hello to a stream that runs gets a snapshot first.
+    K3  A seat has one connection: at the hello of a newer one, the older is told and closed.
+    K4  The stream waits only when every connection is congested; it pauses while none is alive, and when whoever may
+        turn the session says so.
+    K5  The session ends when the last seat has left it, when nobody was connected for `keep` seconds, or when it is
+        told to. Then the stream is closed, and the journal forgets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import uuid
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, cast
+
+import msgspec
+
+from multimodal import wire
+from multimodal.errors import JournalError, JournalGap, LeaseLost, PipeError, UsageError
+from multimodal.events import AnyEvent, Snapshot
+from multimodal.journal import Entry, Journal, Lease, Mark, MemoryJournal
+from multimodal.transport.base import Link, Moves, Source, Turns
+from multimodal.transport.connection import Connection, Limits, Over
+from multimodal.transport.fold import Fold, encode_snapshots
+from multimodal.transport.scheduler import PEER_QUIET
+
+__all__ = ["KEEP", "RECENT_EVENTS", "LiveSession", "Seat"]
+
+log = logging.getLogger(__name__)
+
+KEEP = 60.0
+"""Seconds for which a session without any connection is kept: a tunnel, a lift, a phone that sleeps for a moment."""
+RECENT_EVENTS = 4096
+"""Events kept here beside the journal: three minutes of narration, which also bridges a journal that is away."""
+_FAREWELL = 1.0
+"""Seconds that the viewers have for hearing why their session ends, before their links are closed."""
+_RETRY = 0.5
+_RENEW = 1.0
+_MARK_EVERY = 256
+"""Events between two snapshots in the journal: so many a successor folds at most before it can go on."""
+
+Recorder = Callable[[dict[str, Any]], None]
+
+
+class Seat:
+    """A viewer's place in a session; it outlives the viewer's connections.
+
+    Args:
+        name: its id.
+        turns: it may interrupt, ask, pause, skip and rewind.
+        record: takes the lines of this viewer's recording.
+    """
+
+    def __init__(self, name: str = "", *, turns: bool = True, record: Recorder | None = None) -> None:
+        self.name = name or uuid.uuid4().hex
+        self.turns = turns
+        self.record = record or _discard
+        self.connection: Connection | None = None
+        self.connections = 0
+        """How many connections it had so far: the number of the present one."""
+        self.acked_seq = -1
+        self.greeted = self.left = False
+
+
+class LiveSession:
+    """A stream, its journal, its seats and their connections (K1-K5 above).
+
+    Args:
+        stream: entered at the first hello, closed at the end; nobody else may iterate it.
+        name: of the session in the journal.
+        journal: None = one in memory, of its own.
+        writer: who writes it: another name than that of the process before.
+        limits: named waits and bounds.
+        keep: seconds without any connection after which it ends; 0 = with its last connection.
+        open_ended: True = it does not end when its last seat leaves, but only by `keep` (a shared session).
+        past: the snapshots from which a stream that was resumed goes on.
+    """
+
+    def __init__(
+        self,
+        stream: Source,
+        *,
+        name: str = "",
+        journal: Journal | None = None,
+        writer: str = "",
+        limits: Limits | None = None,
+        keep: float = KEEP,
+        open_ended: bool = False,
+        past: Sequence[Snapshot] = (),
+    ) -> None:
+        self.stream = stream
+        self.name = name or uuid.uuid4().hex
+        self.journal: Journal = MemoryJournal() if journal is None else journal
+        self.limits = limits or Limits()
+        self.failure: PipeError | None = None
+        self.reason = ""
+        self.seats: dict[str, Seat] = {}
+        self.fold = Fold(past)
+        self.unsaved: deque[Entry] = deque()
+        """Bundles that went out while the journal could not be written."""
+        self._owns_journal = journal is None
+        self._writer, self._keep, self._open_ended = writer or uuid.uuid4().hex, keep, open_ended
+        self._recent: deque[tuple[Entry, tuple[AnyEvent, ...]]] = deque()
+        self._recent_events = 0
+        self._lease: Lease | None = None
+        self._marked = self.fold.seq
+        self._connections: list[Connection] = []
+        self._tasks: asyncio.TaskGroup | None = None
+        self._early: list[Connection] = []
+        self._begun = asyncio.Event()
+        self._changed, self._news = asyncio.Event(), asyncio.Event()
+        self._over: asyncio.Future[Exception]
+        self._zero = math.inf
+        self._turn_paused = self._paused = False
+        self._ended = False
+        self._alone_since: float | None = None
+        self._saving: asyncio.Task[None] | None = None
+
+    # ---- seats and connections -----------------------------------------------------------------------------------
+
+    def sit(self, seat: Seat) -> Seat:
+        """Take a seat."""
+        self.seats[seat.name] = seat
+        return seat
+
+    def connect(
+        self,
+        seat: Seat,
+        link: Link,
+        *,
+        admit: Callable[[wire.Hello], None] | None = None,
+        hello: wire.Hello | None = None,
+        seat_path: str = "",
+    ) -> Connection:
+        """Serve a link as a seat's connection, from its hello on; it is closed at the end.
+
+        Args:
+            seat: of this session.
+            link: the server's end of the road.
+            admit: called with the hello; raises `Over` to send the viewer away.
+            hello: the first message, where it came by another way.
+            seat_path: told to the viewer, on roads whose answer had no `Location`.
+
+        Raises:
+            UsageError: the session is over.
+        """
+        if self.reason:
+            raise UsageError("this session is over; begin a new one")
+        connection = Connection(self, seat, link, admit=admit, hello=hello, seat_path=seat_path)
+        self._connections.append(connection)
+        if self._tasks is None:
+            self._early.append(connection)
+        else:
+            self._tasks.create_task(self._serve(connection))
+        self._look()
+        return connection
+
+    async def leave(self, seat: Seat, reason: str) -> None:
+        """Give up a seat and close its connection."""
+        connection = seat.connection
+        self._left(seat)
+        if connection is not None:
+            connection.stop(reason, farewell=True)
+            await connection.closed.wait()
+
+    def farewell(self, reason: str) -> None:
+        """Tell every viewer, in this very call, that the session is about to be cancelled; it may not be heard."""
+        self.reason = self.reason or reason
+        for connection in self._connections:
+            connection.farewell(reason)
+
+    def greeted(self, connection: Connection, hello: wire.Hello) -> None:
+        """A connection's hello came: from now on it is its seat's (K3)."""
+        seat = connection.seat
+        older, seat.connection = seat.connection, connection
+        seat.connections += 1
+        if older is not None:
+            older.stop("taken over by another connection", farewell=True)
+        if not seat.greeted:
+            seat.greeted = True
+            # Before the stream asks for its first pictures: they come as suits the viewer, too (I10).
+            self.stream.ack(hello)
+        self._begun.set()
+        self._look()
+
+    def closed(self, connection: Connection) -> None:
+        """A connection has ended; its seat stays, unless the viewer itself left."""
+        if connection in self._connections:
+            self._connections.remove(connection)
+        seat = connection.seat
+        if seat.connection is connection:
+            seat.connection = None
+        if connection.left:
+            self._left(seat)
+        self._look()
+
+    def _left(self, seat: Seat) -> None:
+        if self.seats.pop(seat.name, None) is not None and seat.greeted and not self._ended:
+            self.stream.ack(wire.Bye())
+        seat.left = True
+        self._look()
+
+    # ---- the run -------------------------------------------------------------------------------------------------
+
+    async def run(self) -> str:
+        """Serve to the end (K5); returns why it ended. Cancelling closes the stream and every connection.
+
+        A failed pipe is in `failure`, and its event has been sent. A fault of ours is raised, once all is closed.
+        """
+        self._over = asyncio.get_running_loop().create_future()
+        try:
+            self._lease = await self.journal.open(self.name, self._writer)
+            async with asyncio.TaskGroup() as group:
+                self._tasks = group
+                await self._serve_all(group)
+            over = self._over.result()
+            if not isinstance(over, Over):
+                raise over.with_traceback(over.__traceback__)
+        finally:
+            try:
+                await self.stream.aclose()
+            finally:
+                with suppress(JournalError):
+                    await (self.journal.aclose() if self._owns_journal else self._forget())
+        return self.reason
+
+    async def _serve_all(self, group: asyncio.TaskGroup) -> None:
+        for connection in self._early:
+            group.create_task(self._serve(connection))
+        jobs = [group.create_task(self._guarded(self._watch()))]
+        begun = asyncio.ensure_future(self._begun.wait())
+        try:
+            await asyncio.wait((begun, self._over), return_when=asyncio.FIRST_COMPLETED)
+            if self._over.done():
+                return
+            async with self.stream:
+                try:
+                    jobs.append(group.create_task(self._guarded(self._emit())))
+                    await asyncio.wait((self._over,))
+                finally:
+                    # Before the stream, whose pipes may take their time to stop: the viewers learn at once.
+                    await self._hang_up()
+                    for job in jobs:
+                        job.cancel()
+        finally:
+            begun.cancel()
+            for job in jobs:
+                job.cancel()
+            await self._hang_up()
+
+    async def _guarded(self, job: Coroutine[object, object, None]) -> None:
+        try:
+            await job
+        except Exception as error:
+            self._end(error)
+
+    def _end(self, over: Exception) -> None:
+        """The session is over; `run` sees to the rest."""
+        self.reason = self.reason or (str(over) if isinstance(over, Over) else "the server failed")
+        if not self._over.done():
+            self._over.set_result(over)
+
+    async def _serve(self, connection: Connection) -> None:
+        try:
+            await connection.run()
+        except Exception as error:
+            if not self._keep:
+                self._end(error)
+            else:
+                log.exception("a viewer's connection failed")
+
+    async def _hang_up(self) -> None:
+        """Close every connection; where the session has come to its end by itself, the viewers hear why."""
+        over = self._over.result() if self._over.done() else None
+        told = [] if over is None or (isinstance(over, Over) and not over.farewell) else list(self._connections)
+        for connection in told:
+            connection.stop(self.reason, farewell=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL):
+                for connection in told:
+                    await connection.closed.wait()
+        for connection in tuple(self._connections):
+            await connection.hang_up(self.reason)
+
+    async def _emit(self) -> None:
+        # A generator that a cancelled task leaves behind would be closed by the loop, some time later.
+        bundles = cast(AsyncGenerator[tuple[AnyEvent, ...], None], self.stream.bundles())
+        try:
+            async with aclosing(bundles):
+                async for bundle in bundles:
+                    await self._keep_bundle(bundle)
+                    for event in bundle:
+                        # The least delayed event tells best when the stream's own clock began.
+                        self._zero = min(self._zero, self.now() - event.pts_ms / 1000)
+                        line = {"vantage": "emitted", "event": msgspec.to_builtins(event)}
+                        for seat in tuple(self.seats.values()):
+                            seat.record(line)
+                    for connection in tuple(self._connections):
+                        connection.offer(bundle)
+                    await self._relief()
+        except PipeError as error:
+            # The viewers were told by an `error` event and the end; here it is for whoever runs the session.
+            self.failure = error
+            log.warning("stream ended early: %s", error)
+        self._ended = True
+        for connection in tuple(self._connections):
+            connection.wake()
+
+    async def _relief(self) -> None:
+        """Until one connection takes more (K4); with none, nothing waits: the pause comes in its time."""
+        while self._connections and all(each.congested for each in self._connections):
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _watch(self) -> None:
+        """The pauses and the end of the session; the lease."""
+        renew = self.now() + _RENEW
+        while True:
+            now = self.now()
+            self._check_alone(now)
+            self.apply_pause()
+            if now >= renew:
+                renew = now + _RENEW
+                await self._renew()
+            due = [] if self._owns_journal else [renew]
+            if self._alone_since is not None:
+                due += [at for at in (self._alone_since + PEER_QUIET, self._alone_since + self._keep) if at > now]
+            self._news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(due, default=None)):
+                    await self._news.wait()
+
+    def _check_alone(self, now: float) -> None:
+        if any(connection.ready for connection in self._connections):
+            self._alone_since = None
+            return
+        if self._alone_since is None:
+            self._alone_since = now
+        if self._connections:
+            return
+        if not self.seats and not self._open_ended:
+            raise Over("every viewer has left", False)
+        if now - self._alone_since >= self._keep:
+            raise Over(f"no viewer came back within {self._keep:g} s", False)
+
+    # ---- the journal ---------------------------------------------------------------------------------------------
+
+    async def _keep_bundle(self, bundle: tuple[AnyEvent, ...]) -> None:
+        entry = Entry.of(bundle)
+        self.fold.feed(bundle)
+        self._recent.append((entry, bundle))
+        self._recent_events += len(bundle)
+        while self._recent_events > RECENT_EVENTS and len(self._recent) > 1:
+            self._recent_events -= len(self._recent.popleft()[1])
+        assert self._lease is not None
+        if self.unsaved:
+            self.unsaved.append(entry)
+            return
+        try:
+            await self.journal.append(self._lease, (entry,))
+            if self.fold.seq - self._marked >= _MARK_EVERY:
+                await self._mark()
+        except LeaseLost as error:
+            raise Over(f"another server has taken over: {error}", True) from error
+        except JournalError as error:
+            log.warning("the journal cannot be written; viewers go on, it is tried again: %s", error)
+            self.unsaved.append(entry)
+            assert self._tasks is not None
+            self._saving = self._tasks.create_task(self._guarded(self._save()))
+
+    async def _save(self) -> None:
+        """Write what could not be written, once the journal is back; what it lost meanwhile is written again."""
+        assert self._lease is not None
+        while self.unsaved:
+            await asyncio.sleep(_RETRY)
+            try:
+                last = await self.journal.last_seq(self.name)
+                if last < 0 or last < self.unsaved[0].first - 1:
+                    self._lease = await self.journal.open(self.name, self._writer)
+                lost = [
+                    entry for entry, _ in self._recent if last < entry.first and entry.first < self.unsaved[0].first
+                ]
+                waiting = tuple(self.unsaved)
+                await self.journal.append(self._lease, (*lost, *waiting))
+                for _ in waiting:
+                    self.unsaved.popleft()
+            except LeaseLost as error:
+                raise Over(f"another server has taken over: {error}", True) from error
+            except UsageError as error:
+                log.error("the journal has lost what nobody keeps any more; it is not written further: %s", error)
+                return
+            except JournalError as error:
+                log.debug("the journal still cannot be written: %s", error)
+
+    async def _mark(self) -> None:
+        assert self._lease is not None
+        self._marked = self.fold.seq
+        data = encode_snapshots(self.fold.take())
+        await self.journal.mark(self._lease, Mark(self.fold.seq, data))
+
+    async def _renew(self) -> None:
+        if self._owns_journal or self._lease is None:
+            return
+        try:
+            await self.journal.renew(self._lease)
+        except LeaseLost as error:
+            raise Over(f"another server has taken over: {error}", True) from error
+        except JournalError as error:
+            log.debug("the lease cannot be renewed: %s", error)
+
+    async def _forget(self) -> None:
+        """The session is over by its own rules, and not because this process stops: nobody can come back to it."""
+        if self.reason and not self.reason.startswith(_KEPT):
+            await self.journal.drop(self.name)
+
+    # ---- what connections ask ------------------------------------------------------------------------------------
+
+    @property
+    def last_seq(self) -> int:
+        """The last event that may be offered."""
+        return self._recent[-1][0].last if self._recent else self.fold.seq
+
+    def recent(self, after: int) -> list[tuple[AnyEvent, ...]] | None:
+        """The bundles after an event, from what is kept here; None = it begins later."""
+        first = self._recent[0][0].first if self._recent else self.fold.seq + 1
+        if after + 1 < first:
+            return None
+        at = len(self._recent)
+        while at and self._recent[at - 1][0].last > after:
+            at -= 1
+        return [self._recent[place][1] for place in range(at, len(self._recent))]
+
+    async def read(self, after: int) -> list[tuple[AnyEvent, ...]] | None:
+        """As `recent`, from the journal; None = it is no longer kept there either."""
+        try:
+            entries = await self.journal.read(self.name, after)
+        except JournalGap:
+            return None
+        except JournalError as error:
+            log.warning("the journal cannot be read, a viewer gets a snapshot instead: %s", error)
+            return None
+        return [_decoded(entry) for entry in entries] or None
+
+    @property
+    def ended(self) -> bool:
+        """The stream has ended: nothing follows `last_seq`."""
+        return self._ended
+
+    def now(self) -> float:
+        """The clock of the session, seconds."""
+        return asyncio.get_running_loop().time()
+
+    def ms(self, now: float) -> float:
+        """Our clock in `pts_ms`, the stream's own milliseconds; infinite before its first event."""
+        return round((now - self._zero) * 1000, 3) if self._zero < math.inf else -math.inf
+
+    def relieved(self) -> None:
+        """A connection takes more again."""
+        self._changed.set()
+
+    def _look(self) -> None:
+        """Who is here has changed: see who waits for it."""
+        self._changed.set()
+        self._news.set()
+
+    def set_paused(self, paused: bool) -> None:
+        """Whoever may turn the session stops the text, or lets it go on."""
+        self._turn_paused = paused
+        self.apply_pause()
+
+    def apply_pause(self) -> None:
+        """Stop pulling text, or go on (K4)."""
+        alone = self._alone_since is not None and self.now() - self._alone_since >= PEER_QUIET
+        here = [each for each in self._connections if each.ready]
+        quiet = bool(here) and all(each.quiet for each in here)
+        paused = self._turn_paused or alone or quiet
+        if paused != self._paused:
+            self._paused = paused
+            (self.stream.pause if paused else self.stream.resume)()
+
+    def turn(self, message: wire.Interrupt | wire.Ask | wire.Skip | wire.Rewind) -> None:
+        """A seat that may turn the session leaves its turn, or moves in it (R9)."""
+        acted = self._moved(message) if isinstance(message, wire.Skip | wire.Rewind) else self._interrupted(message)
+        if acted:
+            # Whoever asks wants to hear the answer.
+            self.set_paused(False)
+
+    def _interrupted(self, message: wire.Interrupt | wire.Ask) -> bool:
+        stream, epoch = self.stream, message.epoch
+        if not isinstance(stream, Turns):
+            log.info("a viewer interrupted a stream that has no turns")
+            return False
+        try:
+            if isinstance(message, wire.Interrupt):
+                return stream.interrupt(epoch) is not None
+            return stream.ask(message.text, epoch)
+        except UsageError as error:
+            log.info("nobody answers a viewer's question: %s", error)
+            with suppress(UsageError):
+                # The viewer shows nothing more of the turn that it left, so the tour must not go on unseen.
+                if stream.interrupt(epoch) is not None:
+                    stream.finish()
+                    return True
+        return False
+
+    def _moved(self, message: wire.Skip | wire.Rewind) -> bool:
+        if not isinstance(self.stream, Moves):
+            log.info("a viewer would move in a stream that only goes on")
+            return False
+        try:
+            if isinstance(message, wire.Skip):
+                return self.stream.skip(message.epoch) is not None
+            return self.stream.rewind(message.mark, message.epoch) is not None
+        except UsageError as error:
+            log.info("a viewer cannot move there: %s", error)
+            return False
+
+
+_KEPT = ("the server is stopping", "another server has taken over")
+"""Reasons after which a session can be resumed elsewhere."""
+
+
+def _decoded(entry: Entry) -> tuple[AnyEvent, ...]:
+    return tuple(event for data in entry.events if (event := wire.decode_event(data)) is not None)
+
+
+def _discard(record: dict[str, Any]) -> None:
+    return None
