@@ -253,6 +253,9 @@ ServerMessage = Bundle | Seat | Tick | Ping | Pong | Bye
 _MALFORMED = (msgspec.DecodeError, UnicodeError, RecursionError)
 """What msgspec raises over bytes that are no message: nested a thousand deep, or text that UTF-8 cannot hold, too."""
 
+_QUOTED = 200
+"""Characters of its reason that a refusal gives."""
+
 _encoder = msgspec.json.Encoder()
 _client_decoder: msgspec.json.Decoder[ClientMessage] = msgspec.json.Decoder(ClientMessage)
 _control_decoder: msgspec.json.Decoder[Seat | Tick | Ping | Pong | Bye] = msgspec.json.Decoder(
@@ -304,7 +307,7 @@ def decode_event(data: bytes | str) -> AnyEvent | None:
             raise RemoteProtocolError(f"event of version {peek.v}; this side speaks {VERSION}") from error
         if peek.kind and peek.kind not in _KNOWN_EVENTS:
             return None
-        raise RemoteProtocolError(f"malformed event: {error}") from error
+        raise _malformed("event", error) from error
 
 
 def encode_bundle(events: Sequence[Event], limit_bytes: int = MESSAGE_LIMIT_BYTES) -> Iterator[str]:
@@ -347,7 +350,7 @@ def decode_client(data: str | bytes) -> ClientMessage:
     try:
         message = _client_decoder.decode(data)
     except _MALFORMED as error:
-        raise RemoteProtocolError(f"malformed client message: {error}") from error
+        raise _malformed("client message", error) from error
     if isinstance(message, Hello) and message.v != VERSION:
         raise RemoteProtocolError(f"hello of version {message.v}; this side speaks {VERSION}")
     return message
@@ -370,7 +373,7 @@ def decode_server(data: str | bytes) -> ServerMessage | None:
         if peek.type in {"seat", "tick", "ping", "pong", "bye"}:
             return _control_decoder.decode(data)
     except _MALFORMED as error:
-        raise RemoteProtocolError(f"malformed server message: {error}") from error
+        raise _malformed("server message", error) from error
     return None
 
 
@@ -378,7 +381,12 @@ def _peek(data: Any, what: str) -> _Peek:
     try:
         return _peek_decoder.decode(data)
     except _MALFORMED as error:
-        raise RemoteProtocolError(f"malformed {what}: {error}") from error
+        raise _malformed(what, error) from error
+
+
+def _malformed(what: str, error: Exception) -> RemoteProtocolError:
+    # msgspec quotes a wrong tag whole, and a peer may send one of any length.
+    return RemoteProtocolError(f"malformed {what}: {str(error)[:_QUOTED]}")
 
 
 _PART = struct.Struct(">BBHIII")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from multimodal import wire
@@ -75,3 +77,14 @@ def test_no_message_makes_another_fault_than_a_malformed_one(data: str | bytes) 
 def test_a_number_that_no_browser_counts_to_is_refused(field: str, number: int) -> None:
     with pytest.raises(RemoteProtocolError, match="malformed client message"):
         wire.decode_client('{"type":' + field + str(number) + "}")
+
+
+@pytest.mark.parametrize("decode", [wire.decode_client, wire.decode_server, wire.decode_event])
+def test_a_refusal_does_not_repeat_what_it_refuses(decode: Callable[[str], object]) -> None:
+    for data in ('{"type":"%s"}', '{"kind":7,"type":"%s"}', '{"type":"ready","key":"%s"', '"%s"'):
+        said = ""
+        try:
+            decode(data % ("x" * 60_000))
+        except RemoteProtocolError as error:
+            said = str(error)
+        assert len(said) < 300

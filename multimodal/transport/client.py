@@ -206,7 +206,11 @@ class ViewerProtocol:
 
     def _bundle(self, bundle: wire.Bundle, data: str | bytes, now: float) -> list[Shown]:
         # From the message itself: kinds that this version does not know are skipped, but they have their place.
-        for number in _seqs.decode(data).events:
+        try:
+            numbers = _seqs.decode(data).events
+        except msgspec.DecodeError as error:
+            raise RemoteProtocolError(f"a bundle with an event that has no place: {error}") from error
+        for number in numbers:
             if number.seq != self.seq + 1:
                 raise RemoteProtocolError(f"event {number.seq} follows {self.seq}: something was lost or doubled")
             self.seq = number.seq

@@ -68,6 +68,13 @@ def test_an_unknown_kind_is_skipped_but_keeps_its_place() -> None:
     assert shown == [(text(1),)]
 
 
+@pytest.mark.parametrize("event", ['{"kind":"weather"}', '{"kind":"weather","seq":null}'])
+def test_an_event_without_a_place_raises(event: str) -> None:
+    message = '{"type":"bundle","v":1,"events":[' + event + "]}"
+    with pytest.raises(RemoteProtocolError, match="has no place"):
+        greeted().receive(Inbound("events", message), 0.0)
+
+
 def test_an_unknown_message_and_a_tick_show_nothing() -> None:
     viewer = greeted()
     for message in ('{"type":"weather"}', '{"type":"tick"}'):
