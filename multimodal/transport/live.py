@@ -12,7 +12,8 @@ was away, or is slow, catches up from the journal, and delays nobody.
     K4  The stream waits only when every connection is congested; it pauses while none is alive, and when whoever may
         turn the session says so.
     K5  The session ends when the last seat has left it, when nobody was connected for `keep` seconds, or when it is
-        told to. Then the stream is closed, and the journal forgets it.
+        told to. Then the stream is closed, and the journal forgets it. A seat that nobody came back to for so long is
+        given up.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class Seat:
         """How many connections it had so far: the number of the present one."""
         self.acked_seq = -1
         self.greeted = self.left = False
+        self.links = 0
+        """Its connections that are open, from before their hello to their end."""
 
 
 class LiveSession:
@@ -118,6 +121,8 @@ class LiveSession:
         self._lease: Lease | None = None
         self._marked = self.fold.seq
         self._connections: list[Connection] = []
+        self._away: dict[str, float] = {}
+        """Seats without any connection, the longest away first, and since when."""
         self._tasks: asyncio.TaskGroup | None = None
         self._early: list[Connection] = []
         self._begun = asyncio.Event()
@@ -161,6 +166,8 @@ class LiveSession:
             raise UsageError("this session is over; begin a new one")
         connection = Connection(self, seat, link, admit=admit, hello=hello, seat_path=seat_path)
         self._connections.append(connection)
+        seat.links += 1
+        self._away.pop(seat.name, None)
         if self._tasks is None:
             self._early.append(connection)
         else:
@@ -198,19 +205,23 @@ class LiveSession:
 
     def closed(self, connection: Connection) -> None:
         """A connection has ended; its seat stays, unless the viewer itself left."""
+        seat = connection.seat
         if connection in self._connections:
             self._connections.remove(connection)
-        seat = connection.seat
+            seat.links -= 1
         if seat.connection is connection:
             seat.connection = None
         if connection.left:
             self._left(seat)
+        elif not seat.links and seat.name in self.seats:
+            self._away[seat.name] = self.now()
         self._look()
 
     def _left(self, seat: Seat) -> None:
         if self.seats.pop(seat.name, None) is not None and seat.greeted and not self._ended:
             self.stream.ack(wire.Bye())
         seat.left = True
+        self._away.pop(seat.name, None)
         self._look()
 
     # ---- the run -------------------------------------------------------------------------------------------------
@@ -331,6 +342,7 @@ class LiveSession:
         while True:
             now = self.now()
             self._check_alone(now)
+            self._check_away(now)
             self.apply_pause()
             if now >= renew:
                 renew = now + _RENEW
@@ -338,6 +350,7 @@ class LiveSession:
             due = [] if self._owns_journal else [renew]
             if self._alone_since is not None:
                 due += [at for at in (self._alone_since + PEER_QUIET, self._alone_since + self._keep) if at > now]
+            due += [since + self._keep for since in tuple(self._away.values())[:1]]
             self._news.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(min(due, default=None)):
@@ -355,6 +368,14 @@ class LiveSession:
             raise Over("every viewer has left", False)
         if now - self._alone_since >= self._keep:
             raise Over(f"no viewer came back within {self._keep:g} s", False)
+
+    def _check_away(self, now: float) -> None:
+        """Seats whose viewers did not come back: they would pile up in a session that many look into (K5)."""
+        while self._away:
+            name, since = next(iter(self._away.items()))
+            if now < since + self._keep:
+                return
+            self._left(self.seats[name])
 
     # ---- the journal ---------------------------------------------------------------------------------------------
 
