@@ -19,7 +19,7 @@ from multimodal.sync.scanner import Report
 from multimodal.sync.sources import Sources
 from multimodal.tape import Tape
 from multimodal.turn import Turn
-from multimodal.values import Cue
+from multimodal.values import Cue, Place
 
 __all__ = ["Answer", "Conversation", "OnAsk", "check_cues", "check_pipe"]
 
@@ -43,6 +43,7 @@ class Conversation:
         chapters: boundaries of the first turn to which `skip` goes.
         on_ask: answers questions; None = none are taken.
         sync_interval: tokens between two sync marks, told to each text pipe (T8).
+        place: where an earlier stream stood, which this one goes on; None = it begins.
     """
 
     def __init__(
@@ -55,15 +56,18 @@ class Conversation:
         chapters: Sequence[int],
         on_ask: OnAsk | None,
         sync_interval: int,
+        place: Place | None = None,
     ) -> None:
-        self._interval = sync_interval
+        self._interval, self._place = sync_interval, place
         self._aligner, self._sources, self._on_ask = aligner, sources, on_ask
         self._chapters, self._first_turn = tuple(chapters), True
         self.inbox = Inbox(self._turn(cues, every=every))
-        self.inbox.cues.extend(cues)
+        if place is None:
+            self.inbox.cues.extend(cues)
         self.history = History()
         self.painted: int | None = None
-        self.epoch = self.refused_stops = 0
+        self.epoch = 0 if place is None else place.epoch + 1
+        self.refused_stops = 0
         self.tasks: list[asyncio.Task[None]] = []
         self._desk: PictureDesk | None = None
         self._group: asyncio.TaskGroup | None = None
@@ -76,7 +80,15 @@ class Conversation:
         self._tell_marks(text_pipe)
         self._group, self._desk = group, desk
         self.inbox.turn.tape = Tape(text_pipe)
+        if self._place is not None:
+            self._go_on(self._place)
         self._tell(self.inbox.turn)
+
+    @property
+    def offset(self) -> int | None:
+        """The token of the first turn less the stream's boundary; None = another turn is being told."""
+        out = self._aligner.snapshot().tokens_out
+        return self.inbox.turn.place(out) - out if self._first_turn else None
 
     def spawn(self, job: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Run a coroutine as a task of the stream."""
@@ -211,6 +223,21 @@ class Conversation:
         if over:
             self._tell(turn)
         return heard
+
+    def _go_on(self, place: Place) -> None:
+        """The first turn was told up to a place by an earlier stream: its tokens up to there are read, and not told."""
+        turn = self.inbox.turn
+        assert turn.tape is not None
+        turn.tape.seek(place.token)
+        turn.tape.seek(0)
+
+        def begin(now: float) -> None:
+            for key, product in place.shown:
+                self.declare(Cue(place.boundary, key, product=product))
+            for cue in turn.resume(place):
+                self.declare(cue)
+
+        self.inbox.put_first(begin)
 
     def _stop(self) -> Heard:
         """The old epoch ends at the next instant; gives what was heard of it."""

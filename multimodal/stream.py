@@ -26,7 +26,7 @@ from multimodal.sync.meaning import Embed, Meaning
 from multimodal.sync.rehearsal import SlowPictureAligner
 from multimodal.sync.scanner import Repeat, Report
 from multimodal.sync.sources import Sources
-from multimodal.values import Cue, EncodedImage, LatePolicy, Product, ViewerNeeds, check_seconds
+from multimodal.values import Cue, EncodedImage, LatePolicy, Place, Product, ViewerNeeds, check_seconds
 from multimodal.wire import Bye, ClientMessage, Hello, Painted, Ready
 
 __all__ = ["MultiModalStream"]
@@ -71,6 +71,8 @@ class MultiModalStream:
         on_ask: called with a viewer's question and what it had seen (`Heard`) when it asked; gives the answer's text
             pipe, or (text pipe, cues with anchors counted from the answer's beginning); may be async.
         slow_images: rehearse slow pictures: each is ready only this many seconds after its first mark; 0 = off.
+        resume: where an earlier stream of the same pipes stood when its process ended: this one goes on from there,
+            in a new epoch. A text pipe that has `skip_to` goes there at once.
 
     Raises:
         UsageError: an argument of the wrong kind or out of range.
@@ -97,6 +99,7 @@ class MultiModalStream:
         chapters: Sequence[int] = (),
         slow_images: float = 0.0,
         on_ask: OnAsk | None = None,
+        resume: Place | None = None,
     ) -> None:
         check_pipe("text_pipe", text_pipe, "Token or str; wrap text in ScriptTextPipe(...)")
         check_pipe("image_pipe", image_pipe, "EncodedImage; for a folder use FolderImagePipe(...)")
@@ -105,7 +108,7 @@ class MultiModalStream:
         given = [] if cues is None or isinstance(cues, CueFeed) else check_cues(cues)
         products = _products(image_pipe)
         self._sources = Sources(products, mentions=mentions, markers=markers, embed=embed, repeat=repeat, lead=lead)
-        self.sid = uuid.uuid4().hex[:12]
+        self.sid = uuid.uuid4().hex[:12] if resume is None else resume.sid
         self.sync_interval = sync_interval
         settings: dict[str, Any] = {
             "late": late,
@@ -115,6 +118,7 @@ class MultiModalStream:
             "sid": self.sid,
             "products": [_brief(product) for product in products],
             "token_unit": getattr(text_pipe, "token_unit", "token"),
+            "place": resume,
         }
         self._aligner = (
             SlowPictureAligner(slow_images, sync_interval, **settings)
@@ -124,7 +128,12 @@ class MultiModalStream:
         self._text, self._images = text_pipe, image_pipe
         every = None
         if cues is None and not self._sources.active:
-            every = EveryInterval(sync_interval, image_pipe.keys() if isinstance(image_pipe, HasKeys) else ())
+            keys = image_pipe.keys() if isinstance(image_pipe, HasKeys) else ()
+            every = EveryInterval(sync_interval, keys)
+            if resume is not None and not keys:
+                raise UsageError(
+                    "resume: pictures at every interval, whose keys the image pipe does not know; give cues"
+                )
         self._talk = Conversation(
             self._aligner,
             self._sources,
@@ -133,7 +142,10 @@ class MultiModalStream:
             chapters=chapters,
             on_ask=on_ask,
             sync_interval=sync_interval,
+            place=resume,
         )
+        if resume is not None:
+            given = [cue for cue in given if cue.anchor >= resume.token]
         self._inbox = self._talk.inbox
         self._desk = PictureDesk(image_pipe, self._inbox, self._aligner, given)
         self._cue_feed = cues if isinstance(cues, CueFeed) else None
@@ -324,6 +336,14 @@ class MultiModalStream:
     def epoch(self) -> int:
         """How often the stream was interrupted."""
         return self._talk.epoch
+
+    @property
+    def offset(self) -> int | None:
+        """By how many the text pipe's tokens are ahead of the stream's boundaries; None = an answer is being told.
+
+        With it, a `Place` can be made of the last event.
+        """
+        return self._talk.offset
 
     @property
     def refused_stops(self) -> int:

@@ -10,7 +10,7 @@ from multimodal.sync.aligner import Aligner
 from multimodal.sync.cues import EveryInterval
 from multimodal.sync.scanner import Report, Scanned, Scanner
 from multimodal.tape import Tape
-from multimodal.values import Cue, Token
+from multimodal.values import Cue, Place, Token
 
 __all__ = ["Turn"]
 
@@ -44,7 +44,10 @@ class Turn:
         self.fed = 0
         self.began = False
         self._next = 0
-        self._declare = declare
+        # Told by an earlier stream: how many tokens are still to be read in silence, and what became of their cues.
+        self._silent = self._floor = 0
+        self._settled: frozenset[tuple[int, str]] = frozenset()
+        self._tell_cue = declare
         self._ended = False
 
     @property
@@ -55,6 +58,25 @@ class Turn:
     def begin(self, base: int) -> None:
         """Nothing was told yet: the turn begins at this boundary of the stream."""
         self._told = [(base, 0)]
+
+    def resume(self, place: Place) -> list[Cue]:
+        """It was told up to a place by an earlier stream; gives the explicit cues that are still to come."""
+        if self.every is not None and place.token != place.boundary:
+            self.script += self.every.cues()
+            self.every = None
+        shift = place.boundary - place.token
+        self._told, self._silent, self._floor = [(shift, 0)], place.token, place.base
+        self._settled = frozenset(place.settled)
+        cues = [cue.at(cue.anchor + shift) for cue in self.script]
+        return [cue for cue in cues if not self._over(cue)]
+
+    def _over(self, cue: Cue) -> bool:
+        """The earlier stream has settled it, or had left its place behind in an earlier epoch."""
+        return cue.anchor < self._floor or (cue.anchor, cue.key) in self._settled
+
+    def _declare(self, cue: Cue, now: float) -> None:
+        if not self._over(cue):
+            self._tell_cue(cue, now)
 
     def place(self, boundary: int) -> int:
         """The token of the turn that stands, or stood last, at a boundary of the stream.
@@ -99,7 +121,7 @@ class Turn:
             if every is not None:
                 self._reach(every, now)
             if scanner is None:
-                aligner.feed_token(token, now)
+                self._tell(token, aligner, now)
             else:
                 self._let_out(scanner.feed(token), aligner, now)
         if self.done and not self.tokens and not self._ended:
@@ -118,5 +140,11 @@ class Turn:
         for cue in scanned.cues:
             self._declare(cue.at(self.base + cue.anchor), now)
         for token in scanned.tokens:
-            aligner.feed_token(token, now)
+            self._tell(token, aligner, now)
         self.reports.extend(scanned.reports)
+
+    def _tell(self, token: Token, aligner: Aligner, now: float) -> None:
+        if self._silent:
+            self._silent -= 1
+        else:
+            aligner.feed_token(token, now)

@@ -18,6 +18,7 @@ __all__ = [
     "ImageFailure",
     "Lane",
     "LatePolicy",
+    "Place",
     "Product",
     "ProductImage",
     "ProductVariant",
@@ -144,6 +145,34 @@ class ViewerNeeds(msgspec.Struct, frozen=True):
     formats: tuple[str, ...] = ()
     width_px: int = 0
     save_data: bool = False
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a stream stood when its process ended, so that another stream can go on from there.
+
+    Args:
+        sid: the stream's id.
+        seq: its last event.
+        epoch: of that event.
+        boundary: the token boundary after it.
+        char: code points of text up to there.
+        pts_ms: of that event.
+        token: how many tokens of the text pipe had been told: the next one goes on.
+        base: the boundary at which its epoch began.
+        settled: (anchor, key) of the cues that had their outcome in that epoch.
+        shown: (key, product) of the pictures on the stage; they are revealed again where the stream goes on.
+    """
+
+    sid: str
+    seq: int
+    epoch: int
+    boundary: int
+    char: int
+    pts_ms: float
+    token: int
+    base: int = 0
+    settled: tuple[tuple[int, str], ...] = ()
+    shown: tuple[tuple[str, str], ...] = ()
 
 
 class ImageFailure(msgspec.Struct, frozen=True):

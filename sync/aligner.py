@@ -47,7 +47,7 @@ from multimodal.events import (
     SyncMark,
     Text,
 )
-from multimodal.values import LATE_POLICIES, Asset, Cue, EncodedImage, LatePolicy, Token, check_seconds
+from multimodal.values import LATE_POLICIES, Asset, Cue, EncodedImage, LatePolicy, Place, Token, check_seconds
 from multimodal.wire import Bye, ClientMessage, Hello, Ready
 
 __all__ = ["Aligner", "Snapshot"]
@@ -86,6 +86,8 @@ class Aligner:
         high_water: held tokens from which `paused` asks the shell to stop pulling; it asks again below half.
         sid: the stream's id, put on every event.
         products, formats, token_unit: told to the viewer in the first event.
+        place: where an earlier stream stood, which this one goes on: its numbers go on, and the first event is the
+            interruption that it was (R9); None = it begins.
 
     Raises:
         UsageError: an argument out of range; later, an item fed out of order (a token after the end, `now` going back).
@@ -104,6 +106,7 @@ class Aligner:
         products: Sequence[ProductBrief] = (),
         formats: Sequence[str] = (),
         token_unit: str = "token",
+        place: Place | None = None,
     ) -> None:
         if not isinstance(sync_interval, int) or isinstance(sync_interval, bool) or sync_interval < 1:
             raise UsageError(f"sync_interval={sync_interval!r} must be a whole number of tokens, at least 1")
@@ -116,6 +119,7 @@ class Aligner:
         self._swap_wait, self._high_water, self._min_dwell = swap_wait, high_water, min_dwell
         self._start = (sync_interval, tuple(products), tuple(formats), token_unit, late, min_dwell)
         self._sid, self._epoch, self._base = sid, 0, 0
+        self._place = place
         self._out: list[AnyEvent] = []
         self._seq = 0
         self._began: float | None = None
@@ -126,6 +130,10 @@ class Aligner:
         self._tokens_in = self._tokens_out = self._chars_out = 0
         self._eof = False
         self._reason = "complete"
+        if place is not None:
+            self._sid, self._epoch, self._seq = place.sid, place.epoch + 1, place.seq + 1
+            self._tokens_in = self._tokens_out = self._base = place.boundary
+            self._chars_out, self._pts_ms = place.char, place.pts_ms
         # cues: waiting for their mark (a heap), due on the open mark (sorted), and previews without their swap
         self._waiting: list[_Declared] = []
         self._due: list[_Declared] = []
@@ -327,7 +335,11 @@ class Aligner:
     def _enter(self, now: float) -> None:
         if self._began is None:
             self._began = self._now = now
-            self._emit(StreamStart, *self._start)
+            if self._place is None:
+                self._emit(StreamStart, *self._start)
+            else:
+                self._began -= self._place.pts_ms / 1000
+                self._emit(Interrupted)
         elif now < self._now:
             raise UsageError(f"now={now} lies before {self._now}; feed the aligner from one monotonic clock")
         elif now > self._now:

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 from multimodal.events import AnyEvent
 from multimodal.wire import ClientMessage
 
-__all__ = ["Channel", "Inbound", "Link", "Moves", "Picture", "Source", "Turns"]
+__all__ = ["Channel", "GoesOn", "Inbound", "Link", "Moves", "Picture", "Source", "Turns"]
 
 Channel = Literal["events", "images"]
 
@@ -120,6 +120,16 @@ class Source(Protocol):
 
     async def aclose(self) -> None:
         """Stop, and free everything. Twice is once."""
+
+
+@runtime_checkable
+class GoesOn(Protocol):
+    """What a stream has from whose place another can go on; `MultiModalStream` is one."""
+
+    @property
+    def offset(self) -> int | None:
+        """By how many the text pipe's tokens are ahead of the boundaries; None = it cannot be told from there."""
+        ...
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ What is kept is bounded: the end of the narration, the pictures (each once), and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -13,6 +13,7 @@ from multimodal.errors import JournalError
 from multimodal.events import (
     AnyEvent,
     AssetReserved,
+    CueMissed,
     Gap,
     Interrupted,
     Reveal,
@@ -23,9 +24,10 @@ from multimodal.events import (
     SyncMark,
     Text,
 )
+from multimodal.values import Place
 from multimodal.wire import MESSAGE_LIMIT_BYTES, encode_event
 
-__all__ = ["TEXT_BYTES", "Fold", "decode_snapshots", "encode_snapshots"]
+__all__ = ["TEXT_BYTES", "Fold", "State"]
 
 TEXT_BYTES = 16 * 1024
 """The end of the narration, in UTF-8: some ten minutes of it, and a quarter of a message."""
@@ -37,25 +39,29 @@ class Fold:
     """Takes every event of a stream in order, and gives the snapshot of the moment.
 
     Args:
-        snapshots: where to go on from, as `take` gave them; None = a stream's beginning.
+        state: where to go on from; None = a stream's beginning.
     """
 
-    def __init__(self, snapshots: Sequence[Snapshot] = ()) -> None:
+    def __init__(self, state: State | None = None) -> None:
         self.seq = -1
         self.last: AnyEvent | None = None
-        """The event that was folded last; after `snapshots`, the first of them."""
+        """The event that was folded last; of a `state`, its first snapshot."""
         self.start: StreamStart | None = None
         self.assets: dict[str, AssetReserved] = {}
         self.shown: list[Reveal] = []
         self.revealed: set[str] = set()
         """Keys of pictures that were on the stage once."""
+        self.settled: list[tuple[int, str]] = []
+        """(anchor, key) of the cues that had their outcome in this epoch."""
         self._previews: set[int] = set()
         self._text: list[str] = []
         self._bytes = self._chars = 0
         self._base, self._mark, self._ended = 0, -1, ""
         self._shown_mark = -1
-        for part in snapshots:
-            self._restore(part)
+        if state is not None:
+            self.settled = list(state.settled)
+            for part in state.parts:
+                self._restore(part)
 
     def feed(self, events: Iterable[AnyEvent]) -> None:
         """What was emitted next."""
@@ -76,13 +82,17 @@ class Fold:
                     # Named twice at one mark, a picture stands there once.
                     self.shown = [other for other in self.shown if other.key != event.key] + [event]
                     self.revealed.add(event.key)
+                    self.settled.append((event.anchor, event.key))
                     if event.preview:
                         self._previews.add(event.cue)
+                case CueMissed(anchor=anchor, key=key):
+                    self.settled.append((anchor, key))
                 case Swap(cue=cue):
                     self._previews.discard(cue)
                 case Interrupted(tok=tok):
                     self.shown, self._shown_mark, self._base, self._mark = [], -1, tok, -1
                     self._previews.clear()
+                    self.settled.clear()
                 case StreamEnd(reason=reason):
                     self._ended = reason
                 case _:
@@ -141,6 +151,32 @@ class Fold:
             parts.append(_part(head, chosen, not parts))
         return tuple(parts)
 
+    def state(self, offset: int | None) -> State:
+        """What to keep of it (`State`)."""
+        return State(self.take(), tuple(self.settled), offset)
+
+    def place(self, offset: int) -> Place:
+        """Where the stream stands, for another to go on from there.
+
+        Args:
+            offset: by how many the text pipe's tokens are ahead of the boundaries (`MultiModalStream.offset`).
+        """
+        last = self.last
+        assert last is not None, "nothing was emitted"
+        shown = tuple((reveal.key, reveal.product) for reveal in self.shown)
+        return Place(
+            last.sid,
+            self.seq,
+            last.epoch,
+            last.tok,
+            self._chars,
+            last.pts_ms,
+            last.tok + offset,
+            base=self._base,
+            settled=tuple(self.settled),
+            shown=shown,
+        )
+
     def missed(self, after: int) -> tuple[Gap | Snapshot, ...]:
         """What a viewer gets whose cursor is older than what is kept."""
         parts = self.take()
@@ -171,24 +207,37 @@ class Fold:
             self.assets[asset.key] = asset
 
 
-def encode_snapshots(parts: Sequence[Snapshot]) -> bytes:
-    """Snapshots as the journal keeps them."""
-    return msgspec.json.encode(parts)
+class State(msgspec.Struct, frozen=True):
+    """A fold as the journal keeps it, and what a successor needs beside it.
 
-
-def decode_snapshots(data: bytes) -> tuple[Snapshot, ...]:
-    """Snapshots as `encode_snapshots` wrote them.
-
-    Raises:
-        JournalError: they are of another version, or spoilt.
+    Args:
+        parts: the snapshots.
+        settled: of the fold.
+        offset: by how many the text pipe's tokens are ahead of the boundaries; None = it cannot be told from there.
     """
-    try:
-        return _decoder.decode(data)
-    except msgspec.DecodeError as error:
-        raise JournalError(f"the snapshot in the journal cannot be read: {error}; drop the session") from error
+
+    parts: tuple[Snapshot, ...]
+    settled: tuple[tuple[int, str], ...] = ()
+    offset: int | None = 0
+
+    def encode(self) -> bytes:
+        """JSON."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> State:
+        """As `encode` wrote it.
+
+        Raises:
+            JournalError: it is of another version, or spoilt.
+        """
+        try:
+            return _decoder.decode(data)
+        except msgspec.DecodeError as error:
+            raise JournalError(f"the snapshot in the journal cannot be read: {error}; drop the session") from error
 
 
-_decoder = msgspec.json.Decoder(tuple[Snapshot, ...])
+_decoder = msgspec.json.Decoder(State)
 
 
 def _part(head: Snapshot, assets: list[AssetReserved], first: bool) -> Snapshot:

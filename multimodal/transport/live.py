@@ -23,7 +23,7 @@ import logging
 import math
 import uuid
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, cast
 
@@ -31,11 +31,11 @@ import msgspec
 
 from multimodal import wire
 from multimodal.errors import JournalError, JournalGap, LeaseLost, PipeError, UsageError
-from multimodal.events import AnyEvent, Snapshot
+from multimodal.events import AnyEvent, Interrupted
 from multimodal.journal import Entry, Journal, Lease, Mark, MemoryJournal
-from multimodal.transport.base import Link, Moves, Source, Turns
+from multimodal.transport.base import GoesOn, Link, Moves, Source, Turns
 from multimodal.transport.connection import Connection, Limits, Over
-from multimodal.transport.fold import Fold, encode_snapshots
+from multimodal.transport.fold import Fold
 from multimodal.transport.scheduler import PEER_QUIET
 
 __all__ = ["KEEP", "RECENT_EVENTS", "LiveSession", "Seat"]
@@ -89,7 +89,7 @@ class LiveSession:
         limits: named waits and bounds.
         keep: seconds without any connection after which it ends; 0 = with its last connection.
         open_ended: True = it does not end when its last seat leaves, but only by `keep` (a shared session).
-        past: the snapshots from which a stream that was resumed goes on.
+        fold: the session so far, where it goes on from an earlier process; its `seq` is the last event that there was.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class LiveSession:
         limits: Limits | None = None,
         keep: float = KEEP,
         open_ended: bool = False,
-        past: Sequence[Snapshot] = (),
+        fold: Fold | None = None,
     ) -> None:
         self.stream = stream
         self.name = name or uuid.uuid4().hex
@@ -111,7 +111,7 @@ class LiveSession:
         self.failure: PipeError | None = None
         self.reason = ""
         self.seats: dict[str, Seat] = {}
-        self.fold = Fold(past)
+        self.fold = fold or Fold()
         self.unsaved: deque[Entry] = deque()
         """Bundles that went out while the journal could not be written."""
         self._owns_journal = journal is None
@@ -392,7 +392,7 @@ class LiveSession:
             return
         try:
             await self.journal.append(self._lease, (entry,))
-            if self.fold.seq - self._marked >= _MARK_EVERY:
+            if self.fold.seq - self._marked >= _MARK_EVERY or any(isinstance(each, Interrupted) for each in bundle):
                 await self._mark()
         except LeaseLost as error:
             raise Over(f"another server has taken over: {error}", True) from error
@@ -429,8 +429,8 @@ class LiveSession:
     async def _mark(self) -> None:
         assert self._lease is not None
         self._marked = self.fold.seq
-        data = encode_snapshots(self.fold.take())
-        await self.journal.mark(self._lease, Mark(self.fold.seq, data))
+        offset = self.stream.offset if isinstance(self.stream, GoesOn) else None
+        await self.journal.mark(self._lease, Mark(self.fold.seq, self.fold.state(offset).encode()))
 
     async def _renew(self) -> None:
         if self._owns_journal or self._lease is None:
