@@ -366,7 +366,8 @@ class LiveSession:
             return
         if not self.seats and not self._open_ended:
             raise Over("every viewer has left", False)
-        if now - self._alone_since >= self._keep:
+        # The same sum as the timer's: a difference may round to less, and no timer would come again.
+        if now >= self._alone_since + self._keep:
             raise Over(f"no viewer came back within {self._keep:g} s", False)
 
     def _check_away(self, now: float) -> None:
@@ -504,7 +505,7 @@ class LiveSession:
 
     def apply_pause(self) -> None:
         """Stop pulling text, or go on (K4)."""
-        alone = self._alone_since is not None and self.now() - self._alone_since >= PEER_QUIET
+        alone = self._alone_since is not None and self.now() >= self._alone_since + PEER_QUIET
         here = [each for each in self._connections if each.ready]
         quiet = bool(here) and all(each.quiet for each in here)
         paused = self._turn_paused or alone or quiet
