@@ -7,6 +7,7 @@
     |-- TransportError       the road between server and viewer
     |   |-- ChannelClosedOK      closed on purpose, by either side
     |   |-- ChannelClosedError   lost
+    |   |-- JoinRefused          the server does not let this viewer in (also a UsageError)
     |   |-- SendTimeout          the peer took nothing for too long
     |   `-- MessageTooLarge      above what the channel carries
     |-- JournalError         the log of what was emitted
@@ -25,6 +26,7 @@ __all__ = [
     "ChannelClosedError",
     "ChannelClosedOK",
     "DriftError",
+    "JoinRefused",
     "JournalError",
     "JournalGap",
     "LeaseHeld",
@@ -75,6 +77,22 @@ class ChannelClosedOK(TransportError):  # noqa: N818 - a clean close is not an e
 
 class ChannelClosedError(TransportError):
     """The channel was lost."""
+
+
+class JoinRefused(TransportError, UsageError):  # noqa: N818 - it says how things stand
+    """The server answered, and does not let this viewer in.
+
+    Args:
+        url: what was asked for.
+        status: HTTP's.
+        code: the server's own, for programs ("" = its answer had none).
+        message: what it said.
+        retry_after: seconds after which it may be asked again; None = it did not say.
+    """
+
+    def __init__(self, url: str, status: int, code: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{url} answered {status}{' ' + code if code else ''}: {message}")
+        self.status, self.code, self.retry_after = status, code, retry_after
 
 
 class SendTimeout(TransportError):  # noqa: N818 - the field's word

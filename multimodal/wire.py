@@ -55,6 +55,7 @@ __all__ = [
     "Seat",
     "ServerMessage",
     "Skip",
+    "SpoiltPart",
     "Tick",
     "decode_client",
     "decode_event",
@@ -389,6 +390,19 @@ def _malformed(what: str, error: Exception) -> RemoteProtocolError:
     return RemoteProtocolError(f"malformed {what}: {str(error)[:_QUOTED]}")
 
 
+class SpoiltPart(RemoteProtocolError):
+    """A picture part whose payload is not what left: the bytes [offset, offset + size_bytes) have to be sent again.
+
+    Args:
+        key, offset, total: as its header says, which nothing vouches for.
+        size_bytes: of the payload.
+    """
+
+    def __init__(self, key: str, offset: int, total: int, size_bytes: int) -> None:
+        super().__init__("picture part with a wrong checksum")
+        self.key, self.offset, self.total, self.size_bytes = key, offset, total, size_bytes
+
+
 _PART = struct.Struct(">BBHIII")
 _PART_MAGIC, _PART_VERSION = 0x4D, 1
 
@@ -404,7 +418,8 @@ def decode_part(data: bytes) -> Part:
     """A picture part, verified.
 
     Raises:
-        RemoteProtocolError: too short, another version, out of bounds, or a wrong checksum.
+        RemoteProtocolError: too short, another version, or out of bounds.
+        SpoiltPart: a wrong checksum.
     """
     if len(data) < _PART.size:
         raise RemoteProtocolError(f"picture part of {len(data)} bytes is shorter than its header")
@@ -415,10 +430,10 @@ def decode_part(data: bytes) -> Part:
     payload = data[start:]
     if start > len(data) or not payload or offset + len(payload) > total:
         raise RemoteProtocolError(f"picture part reaches out of bounds ({offset}+{len(payload)} of {total})")
-    if zlib.crc32(payload) != checksum:
-        raise RemoteProtocolError("picture part with a wrong checksum")
     try:
         key = data[_PART.size : start].decode()
     except UnicodeDecodeError as error:
         raise RemoteProtocolError("picture part with a key that is not UTF-8") from error
+    if zlib.crc32(payload) != checksum:
+        raise SpoiltPart(key, offset, total, len(payload))
     return Part(key, offset, total, payload)

@@ -1,11 +1,12 @@
-"""The viewer's side of the protocol without a browser: a pure state machine, and a driver for any link.
+"""The viewer's side of the protocol without a browser: a pure state machine, for one connection after another.
 
 The machine takes messages and time and gives what to say and what to show; the player in JavaScript speaks
-the same protocol, so a tour can be driven from Python over WebRTC or in memory.
+the same protocol, so a tour can be driven from Python over any road.
 
-    V1  `hello` is the first thing said.
+    V1  `hello` is the first thing said on every connection.
     V2  A bundle split with `more` is shown whole, at its last piece.
-    V3  `seq` has no gaps and repeats nothing: anything else is the server's fault and raises.
+    V3  `seq` has no gaps: a hole is the server's fault and raises. What came before is dropped, and counted
+        (`doubled`).
     V4  Picture parts may come in any order, twice, and before their `asset`; a picture is whole when all its
         bytes are there, and its sha256 must be what the `asset` said.
     V5  An ack goes out with every 16 KiB of pictures, and 50 ms after anything else that came.
@@ -15,6 +16,13 @@ the same protocol, so a tour can be driven from Python over WebRTC or in memory.
         included. What else they bring (assets, errors, the end) counts.
     V8  The hello names, by hash, the pictures held from earlier; one of them is whole as soon as its `asset`
         came, and its bytes are not waited for.
+    V9  On a new connection the hello's cursor is the last event of the last whole bundle, and the pictures that came
+        whole are held. Said again is what may not have been heard: a pause, an interruption or a question whose new
+        epoch has not come, and that a picture is ready which was not shown yet.
+    V10 After `gap` and `snapshot` the cursor is their `seq`, wherever it stood.
+    V11 A part that came spoilt is asked for again at once, the holes of a picture after `RESEND_AFTER`, the whole of it
+        after `RESEND_LIMIT` times, or once where its hash is wrong; then it is not ready, and says why. Nothing that is
+        not what the `asset` said is ever shown.
 """
 
 from __future__ import annotations
@@ -28,7 +36,19 @@ import msgspec
 
 from multimodal import wire
 from multimodal.errors import RemoteProtocolError, UsageError
-from multimodal.events import AnyEvent, AssetReserved, ErrorRaised, StreamEnd, StreamStart
+from multimodal.events import (
+    AnyEvent,
+    AssetReserved,
+    CueMissed,
+    ErrorRaised,
+    Gap,
+    Reveal,
+    Snapshot,
+    StreamEnd,
+    StreamStart,
+    Swap,
+)
+from multimodal.transport.assembly import RESEND_LIMIT, Assembly
 from multimodal.transport.base import Inbound
 
 __all__ = [
@@ -38,6 +58,7 @@ __all__ = [
     "SERVER_SILENT",
     "Farewell",
     "Picture",
+    "Shown",
     "ViewerProtocol",
 ]
 
@@ -49,6 +70,8 @@ SERVER_SILENT = 3.0
 PENDING_BYTES = 32 * 1024 * 1024
 """Bytes of unfinished pictures that are kept; more is the server's fault."""
 _PING_INTERVAL = 1.0
+_HELD_BYTES = 64 * 1024 * 1024
+"""Bytes of whole pictures kept, so that a new connection need not bring them again; the oldest go first."""
 
 
 @dataclass(frozen=True)
@@ -66,66 +89,88 @@ class Farewell:
     reason: str
 
 
-_NOT_SHOWN = (StreamStart, AssetReserved, ErrorRaised, StreamEnd)
+_NOT_SHOWN = (StreamStart, AssetReserved, ErrorRaised, StreamEnd, Gap, Snapshot)
 """Events that put no word or picture of the turn before the viewer: they count whatever their epoch (V7)."""
 
 Shown = tuple[AnyEvent, ...] | Picture | Farewell
 """What a message makes to show: one bundle, a whole picture, or the server's goodbye."""
 
 
-class _Seq(msgspec.Struct):
+class _Place(msgspec.Struct):
     seq: int
+    kind: str = ""
 
 
-class _Seqs(msgspec.Struct):
-    events: list[_Seq]
+class _Places(msgspec.Struct):
+    events: list[_Place]
 
 
-_seqs = msgspec.json.Decoder(_Seqs)
-
-
-class _Assembly:
-    def __init__(self, total: int) -> None:
-        self.data = bytearray(total)
-        self.pieces: dict[int, int] = {}
-
-    def add(self, offset: int, payload: bytes) -> bool:
-        """True when the picture is whole."""
-        if offset not in self.pieces:
-            self.pieces[offset] = len(payload)
-            self.data[offset : offset + len(payload)] = payload
-        return sum(self.pieces.values()) == len(self.data)
+_places = msgspec.json.Decoder(_Places)
 
 
 class ViewerProtocol:
-    """What a viewer says and shows (rules V1-V8 above).
+    """What a viewer says and shows (rules V1-V11 above).
 
     Args:
         hello: the first message; its cursor is the last `seq` already held.
         now: seconds, monotonic.
         held: the bytes of pictures from earlier tours; at most `wire.HAVE_LIMIT` of them are named in the hello.
+        by_url: pictures do not come over this road: `wanted` names those to be fetched.
     """
 
-    def __init__(self, hello: wire.Hello | None = None, *, now: float = 0.0, held: Iterable[bytes] = ()) -> None:
-        hello = wire.Hello() if hello is None else hello
+    def __init__(
+        self, hello: wire.Hello | None = None, *, now: float = 0.0, held: Iterable[bytes] = (), by_url: bool = False
+    ) -> None:
+        self._hello = wire.Hello() if hello is None else hello
         by_hash = [(hashlib.sha256(data).hexdigest(), data) for data in held]
         self._held = dict(by_hash[-wire.HAVE_LIMIT :])
-        if self._held:
-            have = tuple(digest[: wire.HAVE_CHARS] for digest in self._held)
-            hello = msgspec.structs.replace(hello, have=have)
-        self.seq = hello.cursor
+        self._held_bytes = sum(len(data) for data in self._held.values())
+        self.seq = self.cursor = self._hello.cursor
         self.epoch = 0
-        self.picture_bytes = 0
-        self._out: deque[str] = deque([wire.encode(hello)])
-        self._split: list[AnyEvent] = []
-        self._assemblies: dict[str, _Assembly] = {}
+        self.doubled = 0
+        """Events that came again and were dropped."""
+        self.seat = ""
+        """Where this viewer comes back to, a path of the server; "" = not told on this road."""
+        self._out: deque[str] = deque()
         self._sha256: dict[str, str] = {}
+        self._assemblies: dict[str, Assembly] = {}
         self._whole: dict[str, bytes] = {}
-        self._acked_bytes = 0
+        self._waiting: dict[str, None] = {}
+        self._asked_whole: set[str] = set()
+        self._ready: dict[str, wire.Ready] = {}
+        self._turns: list[wire.Interrupt | wire.Ask] = []
+        self._heard_epoch = 0
+        self._paused: bool | None = None
+        self._ping_id = 0
+        self._connect(self._hello, now, by_url)
+
+    def rejoin(self, now: float, *, by_url: bool = False) -> None:
+        """Begin a new connection, on whatever road; what was not sent on the old one is dropped (V9)."""
+        self._assemblies.clear()
+        self._whole.clear()
+        hello = msgspec.structs.replace(self._hello, cursor=self.cursor, resume=True)
+        self._connect(hello, now, by_url)
+        if self._paused is not None:
+            self._out.append(wire.encode(wire.Pause() if self._paused else wire.Resume()))
+        self._out.extend(wire.encode(turn) for turn in self._turns)
+        self._out.extend(wire.encode(ready) for ready in self._ready.values())
+
+    def _connect(self, hello: wire.Hello, now: float, by_url: bool) -> None:
+        if self._held:
+            have = tuple(digest[: wire.HAVE_CHARS] for digest in self._held)[-wire.HAVE_LIMIT :]
+            hello = msgspec.structs.replace(hello, have=have)
+        self._out.clear()
+        self._out.append(wire.encode(hello))
+        self.seq = self.cursor
+        self._split: list[AnyEvent] = []
+        self.picture_bytes = self._acked_bytes = 0
         self._ack_at: float | None = None
         self._next_ping = now + _PING_INTERVAL
-        self._ping_id = 0
         self._heard = now
+        self._by_url = by_url
+        self._fetching: set[str] = set()
+
+    # ---- what comes ----------------------------------------------------------------------------------------------
 
     def receive(self, inbound: Inbound, now: float) -> list[Shown]:
         """One message of the server; what it makes to show, in order.
@@ -141,13 +186,168 @@ class ViewerProtocol:
             return self._bundle(message, inbound.data, now)
         if isinstance(message, wire.Ping):
             self._out.append(wire.encode(wire.Pong(message.id, message.t_ms, now * 1000)))
+        elif isinstance(message, wire.Seat):
+            self.seat = message.path
         elif isinstance(message, wire.Bye):
             return [Farewell(message.reason)]
         return []
 
+    def _bundle(self, bundle: wire.Bundle, data: str | bytes, now: float) -> list[Shown]:
+        self._ack_at = now + ACK_DELAY if self._ack_at is None else self._ack_at
+        try:
+            places = _places.decode(data).events
+        except msgspec.DecodeError as error:
+            raise RemoteProtocolError(f"a bundle with an event that has no place: {error}") from error
+        events = iter(bundle.events)
+        event = next(events, None)
+        # From the message itself: kinds that this version does not know are skipped, but they have their place.
+        for place in places:
+            this = event if event is not None and (event.kind, event.seq) == (place.kind, place.seq) else None
+            if this is not None:
+                event = next(events, None)
+            if not isinstance(this, Gap | Snapshot):
+                if place.seq <= self.seq:
+                    self.doubled += 1
+                    continue
+                if place.seq != self.seq + 1:
+                    raise RemoteProtocolError(f"event {place.seq} follows {self.seq}: something was lost")
+            self.seq = place.seq
+            if this is not None:
+                self._note(this)
+                self._split.append(this)
+        if bundle.more:
+            return []
+        self.cursor = self.seq
+        whole = tuple(each for each in self._split if each.epoch >= self.epoch or isinstance(each, _NOT_SHOWN))
+        self._split = []
+        if whole:
+            self.epoch = max(self.epoch, whole[-1].epoch)
+        shown: list[Shown] = [whole] if whole else []
+        for key in [key for key in self._whole if key in self._sha256]:
+            shown += self._verified(key, self._whole.pop(key))
+        return shown
+
+    def _note(self, event: AnyEvent) -> None:
+        """What an event changes of what is held, waited for, or said again."""
+        if event.epoch > self._heard_epoch:
+            self._heard_epoch = event.epoch
+            self._turns = [turn for turn in self._turns if turn.epoch >= event.epoch]
+        if isinstance(event, AssetReserved):
+            self._reserve(event)
+        elif isinstance(event, Snapshot):
+            for asset in event.assets:
+                self._reserve(asset)
+        elif isinstance(event, Reveal | Swap | CueMissed):
+            self._ready.pop(event.key, None)
+
+    def _reserve(self, asset: AssetReserved) -> None:
+        if not asset.variants or asset.variants[0].url is not None:
+            return
+        digest = asset.variants[0].sha256
+        if self._sha256.get(asset.key) == digest and asset.key not in self._waiting:
+            return
+        self._sha256[asset.key] = digest
+        self._waiting[asset.key] = None
+        if digest in self._held:
+            self._whole[asset.key] = self._held[digest]
+
+    def _part(self, data: str | bytes, now: float) -> list[Shown]:
+        if isinstance(data, str):
+            raise RemoteProtocolError("text on the images channel")
+        try:
+            part = wire.decode_part(data)
+        except wire.SpoiltPart as spoilt:
+            self._count(spoilt.size_bytes, now)
+            return self._spoilt(spoilt, now)
+        self._count(len(part.payload), now)
+        assembly = self._assembly(part.key, part.total, now)
+        if not assembly.add(part.offset, part.payload, now):
+            return []
+        del self._assemblies[part.key]
+        whole = bytes(assembly.data)
+        if part.key not in self._sha256:
+            # The two channels are not ordered against each other: the asset may still be on its way (V4).
+            self._whole[part.key] = whole
+            return []
+        return self._verified(part.key, whole)
+
+    def _count(self, size_bytes: int, now: float) -> None:
+        self.picture_bytes += size_bytes
+        if self.picture_bytes - self._acked_bytes >= ACK_BYTES:
+            self._ack()
+        elif self._ack_at is None:
+            self._ack_at = now + ACK_DELAY
+
+    def _assembly(self, key: str, total: int, now: float) -> Assembly:
+        assembly = self._assemblies.get(key)
+        if assembly is None:
+            held = sum(len(other.data) for other in self._assemblies.values())
+            held += sum(len(whole) for whole in self._whole.values())
+            if held + total > PENDING_BYTES:
+                raise RemoteProtocolError(f"more than {PENDING_BYTES} bytes of unfinished pictures")
+            assembly = self._assemblies[key] = Assembly(total, now)
+        if total != len(assembly.data):
+            raise RemoteProtocolError(f"picture {key!r} changed its size to {total} bytes")
+        return assembly
+
+    def _spoilt(self, part: wire.SpoiltPart, now: float) -> list[Shown]:
+        # Nothing vouches for the header either: what names no picture of ours is left to the other ways of V11.
+        if part.key in self._waiting and part.key not in self._asked_whole:
+            assembly = self._assembly(part.key, part.total, now)
+            assembly.asked += 1
+            if assembly.asked > 4 * RESEND_LIMIT:
+                self._need(part.key)
+            else:
+                resend = wire.Resend(part.key, ((part.offset, part.offset + part.size_bytes),))
+                self._out.append(wire.encode(resend))
+        return []
+
+    def _need(self, key: str) -> None:
+        """Ask for the whole of a picture, once; the second time it is given up (V11)."""
+        self._assemblies.pop(key, None)
+        if key in self._asked_whole:
+            self._waiting.pop(key, None)
+            self.ready(key, ok=False, reason="the bytes that came are not the picture's")
+        elif self._by_url:
+            self._asked_whole.add(key)
+            self._fetching.discard(key)
+        else:
+            self._asked_whole.add(key)
+            self._out.append(wire.encode(wire.Need(key)))
+
+    def _verified(self, key: str, data: bytes) -> list[Shown]:
+        digest = self._sha256[key]
+        if key not in self._waiting:
+            return []
+        if hashlib.sha256(data).hexdigest() != digest:
+            self._need(key)
+            return []
+        del self._waiting[key]
+        if digest not in self._held:
+            self._held[digest] = data
+            self._held_bytes += len(data)
+            while self._held_bytes > _HELD_BYTES:
+                self._held_bytes -= len(self._held.pop(next(iter(self._held))))
+        return [Picture(key, data)]
+
+    def wanted(self) -> list[tuple[str, str]]:
+        """Key and SHA-256 of the pictures that have to be fetched; each is named once a connection."""
+        if not self._by_url:
+            return []
+        keys = [key for key in self._waiting if key not in self._fetching]
+        self._fetching.update(keys)
+        return [(key, self._sha256[key]) for key in keys]
+
+    def fetched(self, key: str, data: bytes) -> list[Shown]:
+        """The bytes of a wanted picture, as they came by its URL."""
+        return self._verified(key, data)
+
+    # ---- what is said --------------------------------------------------------------------------------------------
+
     def ready(self, key: str, *, ok: bool = True, reason: str = "") -> None:
         """A picture is decoded, or cannot be."""
-        self._out.append(wire.encode(wire.Ready(key, ok, reason)))
+        self._ready[key] = wire.Ready(key, ok, reason)
+        self._out.append(wire.encode(self._ready[key]))
 
     def painted(self, seq: int, t_ms: float, frame: int, *, visible: bool = True) -> None:
         """A frame that applied everything up to `seq` was painted."""
@@ -155,16 +355,17 @@ class ViewerProtocol:
 
     def pause(self) -> None:
         """Ask the server to stop pulling text."""
+        self._paused = True
         self._out.append(wire.encode(wire.Pause()))
 
     def resume(self) -> None:
         """Ask the server to go on."""
+        self._paused = False
         self._out.append(wire.encode(wire.Resume()))
 
     def interrupt(self) -> None:
         """Leave the turn that is being told (V7)."""
-        self._out.append(wire.encode(wire.Interrupt(self.epoch)))
-        self.epoch += 1
+        self._leave(wire.Interrupt(self.epoch))
 
     def ask(self, text: str) -> None:
         """Leave the turn that is being told, and ask (V7).
@@ -174,7 +375,13 @@ class ViewerProtocol:
         """
         if len(text) > wire.ASK_LIMIT:
             raise UsageError(f"a question of {len(text)} characters; the limit is {wire.ASK_LIMIT}")
-        self._out.append(wire.encode(wire.Ask(self.epoch, text)))
+        self._leave(wire.Ask(self.epoch, text))
+
+    def _leave(self, turn: wire.Interrupt | wire.Ask) -> None:
+        self._turns.append(turn)
+        # Whoever leaves a turn wants to hear the next.
+        self._paused = None if self._paused is None else False
+        self._out.append(wire.encode(turn))
         self.epoch += 1
 
     def bye(self, reason: str = "") -> None:
@@ -187,83 +394,35 @@ class ViewerProtocol:
         self._out.clear()
         return messages
 
+    # ---- the clock -----------------------------------------------------------------------------------------------
+
     def next_timer(self) -> float:
         """When `handle_timer` has something to do."""
-        return self._next_ping if self._ack_at is None else min(self._next_ping, self._ack_at)
+        due = (assembly.due() for assembly in self._assemblies.values())
+        return min(at for at in (self._next_ping, self._ack_at, *due) if at is not None)
 
     def handle_timer(self, now: float) -> None:
-        """Ack and ping when they are due (V5, V6)."""
+        """Ack, ping, and ask for what is missing when it is due (V5, V6, V11)."""
         if self._ack_at is not None and now >= self._ack_at:
             self._ack()
         if now >= self._next_ping:
             self._ping_id += 1
             self._next_ping = now + _PING_INTERVAL
             self._out.append(wire.encode(wire.Ping(self._ping_id, now * 1000)))
+        for key, assembly in list(self._assemblies.items()):
+            due = assembly.due()
+            if due is None or now < due:
+                continue
+            assembly.ask(now)
+            if assembly.asked > RESEND_LIMIT:
+                self._need(key)
+            else:
+                ranges = tuple(assembly.holes()[: wire.RANGES_LIMIT])
+                self._out.append(wire.encode(wire.Resend(key, ranges)))
 
     def silent(self, now: float) -> bool:
         """The server has said nothing for `SERVER_SILENT` seconds: connect anew (V6)."""
         return now - self._heard >= SERVER_SILENT
-
-    def _bundle(self, bundle: wire.Bundle, data: str | bytes, now: float) -> list[Shown]:
-        # From the message itself: kinds that this version does not know are skipped, but they have their place.
-        try:
-            numbers = _seqs.decode(data).events
-        except msgspec.DecodeError as error:
-            raise RemoteProtocolError(f"a bundle with an event that has no place: {error}") from error
-        for number in numbers:
-            if number.seq != self.seq + 1:
-                raise RemoteProtocolError(f"event {number.seq} follows {self.seq}: something was lost or doubled")
-            self.seq = number.seq
-        for event in bundle.events:
-            if isinstance(event, AssetReserved) and event.variants:
-                digest = self._sha256[event.key] = event.variants[0].sha256
-                if digest in self._held:
-                    self._whole[event.key] = self._held[digest]
-        self._split += bundle.events
-        self._ack_at = now + ACK_DELAY if self._ack_at is None else self._ack_at
-        if bundle.more:
-            return []
-        events = tuple(event for event in self._split if event.epoch >= self.epoch or isinstance(event, _NOT_SHOWN))
-        self._split = []
-        if events:
-            self.epoch = max(self.epoch, events[-1].epoch)
-        shown: list[Shown] = [events] if events else []
-        for key in [key for key in self._whole if key in self._sha256]:
-            shown.append(self._verified(key, self._whole.pop(key)))
-        return shown
-
-    def _part(self, data: str | bytes, now: float) -> list[Picture]:
-        if isinstance(data, str):
-            raise RemoteProtocolError("text on the images channel")
-        part = wire.decode_part(data)
-        self.picture_bytes += len(part.payload)
-        if self.picture_bytes - self._acked_bytes >= ACK_BYTES:
-            self._ack()
-        elif self._ack_at is None:
-            self._ack_at = now + ACK_DELAY
-        assembly = self._assemblies.get(part.key)
-        if assembly is None:
-            held = sum(len(other.data) for other in self._assemblies.values())
-            held += sum(len(whole) for whole in self._whole.values())
-            if held + part.total > PENDING_BYTES:
-                raise RemoteProtocolError(f"more than {PENDING_BYTES} bytes of unfinished pictures")
-            assembly = self._assemblies[part.key] = _Assembly(part.total)
-        if part.total != len(assembly.data):
-            raise RemoteProtocolError(f"picture {part.key!r} changed its size to {part.total} bytes")
-        if not assembly.add(part.offset, part.payload):
-            return []
-        del self._assemblies[part.key]
-        whole = bytes(assembly.data)
-        if part.key not in self._sha256:
-            # The two channels are not ordered against each other: the asset may still be on its way (V4).
-            self._whole[part.key] = whole
-            return []
-        return [self._verified(part.key, whole)]
-
-    def _verified(self, key: str, data: bytes) -> Picture:
-        if hashlib.sha256(data).hexdigest() != self._sha256[key]:
-            raise RemoteProtocolError(f"picture {key!r} is not what its asset said (sha256)")
-        return Picture(key, data)
 
     def _ack(self) -> None:
         self._ack_at = None

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from multimodal.errors import ChannelClosedError, ChannelClosedOK, MessageTooLarge, TransportError

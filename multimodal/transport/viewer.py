@@ -6,17 +6,36 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from multimodal import wire
-from multimodal.errors import ChannelClosedError, ChannelClosedOK, TransportError
+from multimodal.errors import ChannelClosedError, ChannelClosedOK, JoinRefused, TransportError
 from multimodal.events import AnyEvent, Reveal, StreamEnd, Text
 from multimodal.transport.base import Link
 from multimodal.transport.client import Farewell, Picture, Shown, ViewerProtocol
 
-__all__ = ["LET_GO", "Seen", "Viewer"]
+__all__ = ["LET_GO", "FetchesPictures", "Seen", "Viewer"]
 
 LET_GO = 1.0
 """Seconds that a viewer which said goodbye waits for the server to close."""
+_FETCHES = 4
+"""Pictures fetched side by side, as a browser does it with one server."""
+
+
+@runtime_checkable
+class FetchesPictures(Protocol):
+    """What a link has over which pictures do not come."""
+
+    pictures_by_url: bool
+
+    async def picture(self, sha256: str) -> bytes:
+        """The bytes of one, by its URL.
+
+        Raises:
+            JoinRefused: the server does not give it.
+            ChannelClosedError: the server could not be reached.
+        """
+        ...
 
 
 @dataclass
@@ -71,30 +90,40 @@ class Viewer:
         self.link = link
         self.seen = Seen()
         self._loop = asyncio.get_running_loop()
-        self.protocol = ViewerProtocol(hello, now=self._loop.time(), held=held)
+        by_url = isinstance(link, FetchesPictures)
+        self.protocol = ViewerProtocol(hello, now=self._loop.time(), held=held, by_url=by_url)
         self._decode = decode
         self._on_show = on_show
         self._leave_at_end = leave_at_end
         self._decoding: list[tuple[float, str]] = []
         self._frame = 0
+        self._patience: asyncio.Timeout | None = None
+        self._fetches = asyncio.Semaphore(_FETCHES)
 
     async def watch(self) -> Seen:
         """View to the end: of the stream, or of the road. Cancelling closes the link.
 
         Raises:
             ChannelClosedError: the road was lost, or the server fell silent.
+            JoinRefused: the server does not let this viewer in.
             RemoteProtocolError: the server broke the protocol.
         """
+        await self._view()
+        return self.seen
+
+    async def _view(self) -> None:
+        """View over `self.link` until it ends, and close it."""
         try:
             await self.link.opened()
             self._flush()
-            while not self.seen.ended:
-                await self._step()
+            if isinstance(self.link, FetchesPictures):
+                await self._fetching(self.link)
+            else:
+                await self._steps()
             if self.seen.ended == "end":
                 await self._let_go()
         finally:
             await self.link.aclose()
-        return self.seen
 
     def say(self, act: Callable[[ViewerProtocol], None]) -> None:
         """Say something at once, such as ``viewer.say(ViewerProtocol.pause)``."""
@@ -113,11 +142,15 @@ class Viewer:
         """
         self.say(lambda protocol: protocol.ask(text))
 
+    async def _steps(self) -> None:
+        while not self.seen.ended:
+            await self._step()
+
     async def _step(self) -> None:
         now = self._loop.time()
         wake = min([self.protocol.next_timer(), *(at for at, _ in self._decoding)])
         try:
-            async with asyncio.timeout(max(wake - now, 0.0)):
+            async with asyncio.timeout(max(wake - now, 0.0)) as self._patience:
                 inbound = await self.link.receive()
         except TimeoutError:
             # A loop may wake a little early; what the timer was set for is due all the same.
@@ -132,6 +165,43 @@ class Viewer:
             # A steady flow must not starve the timers: `receive` may always have something at once.
             if now >= wake:
                 self._timers(now)
+        finally:
+            self._patience = None
+        self._flush()
+
+    async def _fetching(self, link: FetchesPictures) -> None:
+        """As `_steps`, with what has to be fetched beside it."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                fetches: set[asyncio.Task[None]] = set()
+                while not self.seen.ended:
+                    await self._step()
+                    for key, sha256 in self.protocol.wanted():
+                        task = group.create_task(self._fetch(link, key, sha256))
+                        fetches.add(task)
+                        task.add_done_callback(fetches.discard)
+                for task in fetches:
+                    task.cancel()
+        except BaseExceptionGroup as errors:
+            # One reason: the road's; the fetches raise nothing.
+            raise errors.exceptions[0] from None
+
+    async def _fetch(self, link: FetchesPictures, key: str, sha256: str) -> None:
+        try:
+            async with self._fetches:
+                data = await link.picture(sha256)
+        except JoinRefused as error:
+            self.protocol.ready(key, ok=False, reason=str(error)[:200])
+        except TransportError:
+            return  # the next connection fetches it
+        else:
+            now = self._loop.time()
+            for shown in self.protocol.fetched(key, data):
+                self._show(shown, now)
+            if self._patience is not None and self._decoding:
+                # The step that waits was begun without knowing of this.
+                with suppress(RuntimeError):
+                    self._patience.reschedule(min(at for at, _ in self._decoding))
         self._flush()
 
     async def _let_go(self) -> None:

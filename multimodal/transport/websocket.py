@@ -1,7 +1,7 @@
 """A link over one WebSocket: text frames are the events channel, binary frames are the images channel.
 
 One ordered byte stream carries both, so a picture's bytes delay the words behind them as long as they take to leave.
-What holds that down is the scheduler's own pacing, and that it is told honestly what has not left (`transport.outgoing`).
+What holds that down is the scheduler's pacing, and that it is told honestly what has not left (`transport.outgoing`).
 """
 
 from __future__ import annotations
