@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import re
 import weakref
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -27,6 +26,7 @@ from multimodal.transport.memory import MemoryLink, memory_link
 from multimodal.transport.viewer import Viewer
 from tests.fuzz.attacker import Attacker, sendable
 from tests.fuzz.corpus import NASTY_TEXT
+from tests.fuzz.faults import watched
 from tests.fuzz.mutator import SEED, count
 from tests.support import virtual
 from tests.transport.events import picture
@@ -60,17 +60,6 @@ DOCUMENTED = [
     )
 ]
 """What a connection may end with, beside the words of the viewer's own goodbye."""
-
-
-class Errors(logging.Handler):
-    """Keeps what was logged as an error: a fault of ours that nobody raised."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(f"{record.getMessage()} {record.exc_info[1]!r}" if record.exc_info else record.getMessage())
 
 
 def loudly(link: MemoryLink) -> Any:
@@ -159,7 +148,7 @@ def tour(text: AsyncIterator[Any]) -> MultiModalStream:
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_who_sends_rubbish_is_sent_away_and_nobody_else_notices(
-    shared: bool, errors: Errors, capsys: pytest.CaptureFixture[str]
+    shared: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept: list[weakref.ref[object]] = []
     before = Counter[str]()
@@ -182,9 +171,9 @@ def test_who_sends_rubbish_is_sent_away_and_nobody_else_notices(
         with capsys.disabled():
             print(f"\n{server.said} messages in {len(server.connections)} connections (seed {SEED}): {dict(ends)}")
 
-    virtual(scenario())
-    gc.collect()
-    assert not errors.lines
+    with watched():
+        virtual(scenario())
+        gc.collect()
     assert not [ref for ref in kept if ref() is not None]
     assert ours() - before == Counter()
 
@@ -217,7 +206,7 @@ CONVERSATIONS: list[tuple[list[str | bytes], str]] = [
 
 
 @pytest.mark.parametrize(("said", "end"), CONVERSATIONS, ids=range(len(CONVERSATIONS)))
-def test_the_known_bad_conversations_end_as_documented(said: list[str | bytes], end: str, errors: Errors) -> None:
+def test_the_known_bad_conversations_end_as_documented(said: list[str | bytes], end: str) -> None:
     async def scenario() -> None:
         server, client = memory_link()
         live = LiveSession(tour(ScriptTextPipe(WORDS, gap=0.1)), limits=LIMITS, keep=0.0)
@@ -229,8 +218,8 @@ def test_the_known_bad_conversations_end_as_documented(said: list[str | bytes], 
         await live.run()
         assert re.fullmatch(end, connection.reason, re.DOTALL), connection.reason
 
-    virtual(scenario())
-    assert not errors.lines
+    with watched():
+        virtual(scenario())
 
 
 def ours() -> Counter[str]:
@@ -238,11 +227,3 @@ def ours() -> Counter[str]:
     kinds = (type(each) for each in gc.get_objects())
     names = (f"{kind.__module__}.{kind.__name__}" for kind in kinds if isinstance(kind.__module__, str))
     return Counter(name for name in names if name.startswith("multimodal."))
-
-
-@pytest.fixture
-def errors() -> Iterator[Errors]:
-    handler = Errors()
-    logging.getLogger().addHandler(handler)
-    yield handler
-    logging.getLogger().removeHandler(handler)
