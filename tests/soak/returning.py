@@ -11,7 +11,7 @@ import msgspec
 
 from multimodal import wire
 from multimodal.errors import ChannelClosedError, TransportError
-from multimodal.events import AnyEvent, AssetReserved, StreamEnd
+from multimodal.events import AnyEvent
 from multimodal.sync.link import LinkProfile
 from multimodal.transport.base import Link
 from multimodal.transport.live import LiveSession, Seat
@@ -46,7 +46,7 @@ class Returning:
 
     Args:
         connect: gives a link to its seat; raises TransportError where there is no way.
-        hello: the first one; its cursor and `resume` are this class's later.
+        hello: the first one.
         on_show: called with every bundle when it is painted.
     """
 
@@ -57,17 +57,35 @@ class Returning:
         hello: wire.Hello | None = None,
         on_show: Callable[[tuple[AnyEvent, ...]], None] | None = None,
     ) -> None:
-        self.events: list[AnyEvent] = []
-        self.pictures: dict[str, bytes] = {}
-        self.shown_at: list[float] = []
         self.connections = 0
         self.ended = ""
-        self._connect, self._hello, self._on_show = connect, hello or wire.Hello(), on_show
+        self._connect, self._hello, self._on_show = connect, hello, on_show
+        self._viewer: Viewer | None = None
+
+    @property
+    def events(self) -> list[AnyEvent]:
+        """Every event that was painted, in order."""
+        return [] if self._viewer is None else self._viewer.seen.events
+
+    @property
+    def shown_at(self) -> list[float]:
+        """When each of them was, in seconds of the loop's clock."""
+        return [] if self._viewer is None else self._viewer.seen.at
+
+    @property
+    def pictures(self) -> dict[str, bytes]:
+        """Those that came whole."""
+        return {} if self._viewer is None else self._viewer.seen.pictures
+
+    @property
+    def doubled(self) -> int:
+        """Events that came again and were dropped."""
+        return 0 if self._viewer is None else self._viewer.protocol.doubled
 
     async def watch(self) -> None:
         """To the end event, or to a goodbye that is none of a cut."""
         attempt = 0
-        while True:
+        while not self.ended:
             try:
                 link = await self._connect()
             except TransportError:
@@ -75,36 +93,17 @@ class Returning:
                 attempt += 1
                 continue
             self.connections += 1
+            if self._viewer is None:
+                self._viewer = Viewer(link, hello=self._hello, on_show=self._on_show)
+            else:
+                self._viewer.link, self._viewer.seen.ended = link, ""
+                self._viewer.protocol.rejoin(asyncio.get_running_loop().time())
             before = len(self.events)
-            viewer = Viewer(link, hello=self._next_hello(), on_show=self._show)
-            # Pictures that were reserved on an earlier connection come again on this one, without their `asset`.
-            viewer.protocol._sha256.update(self._reserved())
             with suppress(ChannelClosedError):
-                await viewer.watch()
-            self.pictures.update(viewer.seen.pictures)
-            if self.events and isinstance(self.events[-1], StreamEnd):
-                self.ended = "end"
-                return
-            if viewer.seen.ended not in ("", "closed"):
-                self.ended = viewer.seen.ended
-                return
+                await self._viewer._view()
+            # Without a word, or with a close that nobody announced: it was a cut.
+            self.ended = self._viewer.seen.ended.removeprefix("closed")
             attempt = 0 if len(self.events) > before else attempt + 1
-
-    def _next_hello(self) -> wire.Hello:
-        if self.connections == 1:
-            return self._hello
-        cursor = self.events[-1].seq if self.events else self._hello.cursor
-        return msgspec.structs.replace(self._hello, cursor=cursor, resume=True)
-
-    def _reserved(self) -> dict[str, str]:
-        assets = (event for event in self.events if isinstance(event, AssetReserved) and event.variants)
-        return {asset.key: asset.variants[0].sha256 for asset in assets}
-
-    def _show(self, bundle: tuple[AnyEvent, ...]) -> None:
-        self.events += bundle
-        self.shown_at += [asyncio.get_running_loop().time()] * len(bundle)
-        if self._on_show is not None:
-            self._on_show(bundle)
 
 
 class MemoryRoad:
