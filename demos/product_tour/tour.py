@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from multimodal.pipes.images import ImageStore
     from multimodal.pipes.remote_pictures import RemotePictures
-    from multimodal.serving.app import Recorder
+    from multimodal.serving.door import Recorder
 
 __all__ = ["Settings", "Tour", "demo_tour", "shop_tour", "told", "tour_app"]
 

@@ -1,8 +1,9 @@
 """The ASGI application: WHEP-style signalling for tours, and the player's files. Mountable under any prefix.
 
-POST   /whep/{tour}        Content-Type application/sdp, an offer -> 201, the answer, Location, ETag
-DELETE /whep/{tour}/{id}   ends that session -> 200, and 404 from then on
-GET    /player/{file}      the player
+POST   /whep/{tour}          Content-Type application/sdp, an offer -> 201, the answer, Location (a seat), ETag
+POST   /whep/{tour}/{seat}   the same, for a viewer that comes back to its seat: it goes on where it was
+DELETE /whep/{tour}/{seat}   gives up the seat -> 200, and 404 from then on
+GET    /player/{file}        the player
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.resources
-import logging
-import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,6 +24,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from multimodal.errors import RemoteProtocolError, UsageError
+from multimodal.journal import Journal
+from multimodal.serving.auth import Seats, Tokens, bearer, no_such_seat
+from multimodal.serving.door import Chair, Door, MakeStream, Recorder, ResumeStream, server_fault
 from multimodal.serving.sessions import Sessions
 from multimodal.serving.signalling import (
     OFFER_LIMIT_BYTES,
@@ -34,24 +36,18 @@ from multimodal.serving.signalling import (
     check_offer,
     session_path,
 )
-from multimodal.transport.base import Source
-from multimodal.transport.session import Limits, ViewerSession
+from multimodal.transport.base import Link
+from multimodal.transport.connection import Connection, Limits
+from multimodal.transport.live import KEEP
 from multimodal.transport.webrtc import IceServer, WebRTCLink
 
-__all__ = ["MAX_SESSIONS", "OFFER_WAIT", "MakeStream", "Recorder", "asgi"]
-
-log = logging.getLogger(__name__)
+__all__ = ["MAX_SESSIONS", "OFFER_WAIT", "asgi", "connect", "split_seat"]
 
 MAX_SESSIONS = 64
 """One core carries about 170 viewers beside other load; half of that and less leaves room for what makes the text."""
 
 OFFER_WAIT = 10.0
 """Seconds in which an offer's body must arrive."""
-
-MakeStream = Callable[[str], Source | Awaitable[Source]]
-"""Gives the stream of a tour, by the tour's name: a `MultiModalStream`, or whatever else a session can serve."""
-Recorder = Callable[[Any], Callable[[dict[str, Any]], None]]
-"""Called with every new viewer's stream; gives what takes the lines of that viewer's recording."""
 
 _MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
@@ -63,6 +59,12 @@ _MEDIA_TYPES = {
 def asgi(
     make_stream: MakeStream,
     *,
+    resume_stream: ResumeStream | None = None,
+    journal: Journal | None = None,
+    shared: Collection[str] = (),
+    secret: str | bytes | None = None,
+    tokens: bool | None = None,
+    keep: float = KEEP,
     cors_origins: Sequence[str] = (),
     ice_servers: Sequence[IceServer] = (),
     bind_addresses: Sequence[str] | None = None,
@@ -72,32 +74,55 @@ def asgi(
 ) -> Starlette:
     """An application that serves tours to browsers: ``app.mount("/tour", multimodal.asgi(make_stream))``.
 
-    Sessions end when their viewer is gone, and all of them when the server stops: by the lifespan, where this runs by
-    itself; where it is mounted, and lifespans do not reach it, when the event loop ends. A server that a signal other
-    than Ctrl-C stops may die without that: hand the lifespan to the outer application, which then ends them in order,
+    Sessions end when their viewer leaves, or did not come back for `keep` seconds, and all of them when the server
+    stops: by the lifespan, where this runs by itself; where it is mounted, and lifespans do not reach it, when the
+    event loop ends. A server that a signal other than Ctrl-C stops may die without that: hand the lifespan to the outer
+    application, which then ends them in order,
     ``tours = asgi(...); Starlette(routes=[Mount("/tour", tours)], lifespan=tours.router.lifespan_context)``.
 
     Args:
-        make_stream: the stream of a tour, given its name; called once for each viewer, may be async. It raises
+        make_stream: the stream of a tour, given its name; called once for each session, may be async. It raises
             UsageError or KeyError for a tour that it does not know.
+        resume_stream: the stream of a tour that goes on where a killed server left it, given its name and the place;
+            None = such a tour ends with the error `server_restarted`, after what it had told.
+        journal: where events are kept; one that outlives the process lets viewers come back to a server that was
+            killed and started again. None = in memory.
+        shared: tours that all their viewers watch together.
+        secret: signs seats and join tokens; give the same to every process that viewers may come back to. None = a
+            random one, which ends with the process.
+        tokens: whether a join token is asked for (`multimodal.serving.auth`); None = where a secret is given.
+        keep: seconds for which a session without any connection is kept.
         cors_origins: origins whose pages may play tours from here (``*`` = all); same origin needs none.
         ice_servers: STUN and TURN servers for the server's side.
         bind_addresses: addresses to offer; None = those of all interfaces, or loopback where there is no other.
         max_sessions: viewers at one time; more get 503.
-        limits: the named waits of a session.
-        recorder: called with every new viewer's stream; gives what takes the lines of its recording.
+        limits: the named waits of a connection.
+        recorder: called with the stream of every new seat; gives what takes the lines of its recording.
 
     Raises:
-        UsageError: a `make_stream` that cannot be called, or a `max_sessions` that is no whole number of 1 or more.
+        UsageError: a `make_stream` that cannot be called, a `max_sessions` that is no whole number of 1 or more, or a
+            secret that can be guessed.
     """
     if not callable(make_stream):
         raise UsageError(f"asgi: make_stream={make_stream!r} cannot be called; give a function from a tour's name")
     if isinstance(max_sessions, bool) or not isinstance(max_sessions, int) or max_sessions < 1:
         raise UsageError(f"max_sessions={max_sessions!r} must be a whole number, 1 or more")
+    if tokens and secret is None:
+        raise UsageError("tokens=True: give the secret that they are signed with")
     sessions = Sessions(max_sessions)
-    server = _Signalling(
-        make_stream, sessions, {"ice_servers": ice_servers, "bind_addresses": bind_addresses}, limits, recorder
+    door = Door(
+        make_stream,
+        sessions,
+        tokens=Tokens(secret) if secret is not None and tokens is not False else None,
+        seats=Seats(secret),
+        journal=journal,
+        resume_stream=resume_stream,
+        shared=shared,
+        keep=keep,
+        limits=limits,
+        recorder=recorder,
     )
+    server = _Signalling(door, {"ice_servers": ice_servers, "bind_addresses": bind_addresses})
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -110,98 +135,73 @@ def asgi(
         CORSMiddleware,
         allow_origins=list(cors_origins),
         allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=["Content-Type", "Authorization", "If-Match"],
-        expose_headers=["Location", "ETag"],
+        allow_headers=["Content-Type", "Authorization", "If-Match", "Last-Event-ID"],
+        expose_headers=["Location", "ETag", "Link"],
     )
     app = Starlette(
         routes=[
             # A server hands an escaped slash on as a plain one, so a tour's name may hold some.
             Route("/whep/{tour:path}", server.offer, methods=["POST"]),
             Route("/whep/{tour:path}", server.options, methods=["OPTIONS"]),
-            Route("/whep/{tour:path}/{session}", server.end, methods=["DELETE"]),
+            Route("/whep/{tour:path}/{seat}", server.end, methods=["DELETE"]),
             Route("/player/{name}", _player, methods=["GET"]),
         ],
         middleware=[cors],
         exception_handlers={Problem: _problem, HTTPException: _http_problem, Exception: _fault},
         lifespan=lifespan,
     )
-    app.state.sessions = sessions
+    app.state.sessions, app.state.door = sessions, door
     return app
 
 
 class _Signalling:
-    def __init__(
-        self,
-        make_stream: MakeStream,
-        sessions: Sessions,
-        link_settings: dict[str, Any],
-        limits: Limits | None,
-        recorder: Recorder | None,
-    ) -> None:
-        self._make_stream = make_stream
-        self._sessions = sessions
-        self._link_settings = link_settings
-        self._limits = limits
-        self._recorder = recorder
+    def __init__(self, door: Door, link_settings: dict[str, Any]) -> None:
+        self._door, self._link_settings = door, link_settings
 
     async def offer(self, request: Request) -> Response:
         check_content_type(request.headers.get("content-type", ""))
         sdp = check_offer(await _body(request))
-        tour: str = request.path_params["tour"]
-        if not self._sessions.reserve():
-            raise Problem(
-                503,
-                "too_many_sessions",
-                f"{self._sessions.limit} viewers are here already",
-                "try again in a few seconds",
-                {"Retry-After": "5"},
-            )
+        tour, seat_id = split_seat(request.path_params["tour"])
+        token = bearer(request.headers.get("authorization", ""))
+        chair = await (self._door.come_back(tour, seat_id, token) if seat_id else self._door.enter(tour, token))
         try:
-            stream = await self._stream(tour)
-            link, answer = await self._link(stream, sdp)
-        except BaseException:
-            self._sessions.release()
+            link, answer = await WebRTCLink.answering(sdp, **self._link_settings)
+        except BaseException as error:
+            if not seat_id:
+                await chair.live.leave(chair.seat, "no connection was made")
+            if isinstance(error, RemoteProtocolError):
+                raise Problem(400, "bad_offer", str(error), "send the browser's own offer, unchanged") from error
             raise
-        name = secrets.token_urlsafe(12)
-        record = None if self._recorder is None else self._recorder(stream)
-        session = ViewerSession(stream, link, limits=self._limits, on_record=record)
-        self._sessions.start(f"{tour}/{name}", session)
-        location = session_path(request.scope.get("root_path", ""), tour, name)
-        return Response(answer, 201, {"Location": location, "ETag": f'"{name}"', "Cache-Control": "no-store"}, SDP_TYPE)
+        connect(chair, link)
+        location = session_path(request.scope.get("root_path", ""), tour, chair.ticket.id)
+        etag = f'"{chair.seat.connections + chair.seat.links}"'
+        return Response(answer, 201, {"Location": location, "ETag": etag, "Cache-Control": "no-store"}, SDP_TYPE)
 
     async def options(self, request: Request) -> Response:
         return Response(status_code=204, headers={"Allow": "OPTIONS, POST", "Accept-Post": SDP_TYPE})
 
     async def end(self, request: Request) -> Response:
         params = request.path_params
-        if not await self._sessions.end(f"{params['tour']}/{params['session']}"):
-            raise Problem(404, "no_such_session", "this session has ended, or never was", "POST an offer for a new one")
+        await self._door.leave(params["tour"], params["seat"], bearer(request.headers.get("authorization", "")))
         return Response(status_code=200)
 
-    async def _stream(self, tour: str) -> Source:
-        try:
-            made = self._make_stream(tour)
-            stream = await made if isinstance(made, Awaitable) else made
-        except (UsageError, KeyError) as error:
-            message = str(error) if isinstance(error, UsageError) else f"there is no tour {tour[:80]!r}"
-            raise Problem(404, "no_such_tour", message, "check the last part of the player's src") from error
-        except Exception as error:
-            # Turned into a response here, not further out, so that it passes CORS and the page can read it.
-            log.exception("make_stream failed for tour %r", tour)
-            raise _server_fault() from error
-        if not hasattr(stream, "bundles"):
-            log.error("make_stream(%r) gave %s; return a MultiModalStream", tour, type(stream).__name__)
-            raise _server_fault()
-        return stream
 
-    async def _link(self, stream: Source, sdp: str) -> tuple[WebRTCLink, str]:
-        try:
-            return await WebRTCLink.answering(sdp, **self._link_settings)
-        except BaseException as error:
-            await stream.aclose()
-            if isinstance(error, RemoteProtocolError):
-                raise Problem(400, "bad_offer", str(error), "send the browser's own offer, unchanged") from error
-            raise
+def split_seat(path: str) -> tuple[str, str]:
+    """A path below a road: the tour, and the id of the seat ("" = a new viewer)."""
+    tour, slash, last = path.rpartition("/")
+    return (tour, last) if slash and Seats.looks_like(last) else (path, "")
+
+
+def connect(chair: Chair, link: Link, **settings: Any) -> Connection:
+    """Give a seat its connection.
+
+    Raises:
+        Problem: 404, the session ended in this very moment.
+    """
+    try:
+        return chair.live.connect(chair.seat, link, **settings)
+    except UsageError:
+        raise no_such_seat() from None
 
 
 async def _body(request: Request) -> bytes:
@@ -249,9 +249,5 @@ async def _http_problem(request: Request, error: Exception) -> Response:
 
 async def _fault(request: Request, error: Exception) -> Response:
     # Starlette raises it again for the server's log; the browser learns only that it was not its fault.
-    fault = _server_fault()
+    fault = server_fault()
     return JSONResponse(fault.body(), fault.status)
-
-
-def _server_fault() -> Problem:
-    return Problem(500, "server_fault", "the tour could not be started", "the server's log says what failed")

@@ -23,6 +23,11 @@ class Session(Protocol):
     async def run(self) -> object:
         """To the end; cancelling frees everything."""
 
+    @property
+    def viewers(self) -> int:
+        """How many it has room for, or has: at least 1."""
+        ...
+
     def farewell(self, reason: str) -> None:
         """Tell the viewer at once that `run` is about to be cancelled. Never raises, and may come after the end."""
 
@@ -35,7 +40,7 @@ class Sessions:
     are told in the very call that cancels it, before any other task has noticed.
 
     Args:
-        limit: sessions at one time.
+        limit: viewers at one time, of all sessions together.
     """
 
     def __init__(self, limit: int) -> None:
@@ -46,13 +51,13 @@ class Sessions:
         self._reserved = 0
 
     def __len__(self) -> int:
-        return len(self._tasks) + self._reserved
+        return sum(session.viewers for session in self._sessions.values()) + self._reserved
 
     def __contains__(self, name: str) -> bool:
         return name in self._tasks
 
     def reserve(self) -> bool:
-        """Hold a place while a session is being made; False = full. `start` or `release` gives it back."""
+        """Hold a place while a viewer is being let in; False = full. `release` gives it back."""
         if len(self) >= self.limit:
             return False
         self._reserved += 1
@@ -62,15 +67,20 @@ class Sessions:
         """Give back a reserved place."""
         self._reserved -= 1
 
-    def start(self, name: str, session: Session) -> None:
-        """Run a session in its reserved place until it ends by itself, or `end`, `aclose` or the loop's end ends it."""
+    def start(self, name: str, session: Session, ended: Callable[[], object] | None = None) -> None:
+        """Run a session until it ends by itself, or `end`, `aclose` or the loop's end ends it.
+
+        Args:
+            name: of the session.
+            session: what is run.
+            ended: called once it has ended.
+        """
         loop = asyncio.get_running_loop()
         task: asyncio.Task[object] = loop.create_task(session.run(), name=f"multimodal session {name}")
         self._tasks[name], self._sessions[name] = task, session
         if self._guard is None:
             self._guard = _Guard(self._loop_ends)
-        self.release()
-        task.add_done_callback(lambda done: self._ended(name, done))
+        task.add_done_callback(lambda done: self._ended(name, done, ended))
 
     async def end(self, name: str) -> bool:
         """End one session and wait until everything of it is freed; False = there is none of that name."""
@@ -98,8 +108,10 @@ class Sessions:
         for session in self._sessions.values():
             session.farewell(_SERVER_STOPS)
 
-    def _ended(self, name: str, task: asyncio.Task[object]) -> None:
+    def _ended(self, name: str, task: asyncio.Task[object], ended: Callable[[], object] | None) -> None:
         del self._tasks[name], self._sessions[name]
+        if ended is not None:
+            ended()
         if not self._tasks and self._guard is not None:
             self._guard.release()
             self._guard = None

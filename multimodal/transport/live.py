@@ -74,6 +74,8 @@ class Seat:
         """How many connections it had so far: the number of the present one."""
         self.acked_seq = -1
         self.greeted = self.left = False
+        self.on_left: Callable[[], object] = _nothing
+        """Called once the viewer has left for good."""
         self.links = 0
         """Its connections that are open, from before their hello to their end."""
 
@@ -112,6 +114,10 @@ class LiveSession:
         self.reason = ""
         self.seats: dict[str, Seat] = {}
         self.fold = fold or Fold()
+        self.revived = fold is not None
+        """It goes on from an earlier process: its seats were given there."""
+        self.gone: set[str] = set()
+        """Seats of a revived session that were given up."""
         self.unsaved: deque[Entry] = deque()
         """Bundles that went out while the journal could not be written."""
         self._owns_journal = journal is None
@@ -129,15 +135,21 @@ class LiveSession:
         self._changed, self._news = asyncio.Event(), asyncio.Event()
         self._over: asyncio.Future[Exception]
         self._zero = math.inf
-        self._turn_paused = self._paused = False
+        self._turn_paused = self._paused = self._seated = False
         self._ended = False
         self._alone_since: float | None = None
         self._saving: asyncio.Task[None] | None = None
+
+    @property
+    def viewers(self) -> int:
+        """Its seats; 1 while the first is being taken."""
+        return max(1, len(self.seats))
 
     # ---- seats and connections -----------------------------------------------------------------------------------
 
     def sit(self, seat: Seat) -> Seat:
         """Take a seat."""
+        self._seated = True
         self.seats[seat.name] = seat
         return seat
 
@@ -220,7 +232,11 @@ class LiveSession:
     def _left(self, seat: Seat) -> None:
         if self.seats.pop(seat.name, None) is not None and seat.greeted and not self._ended:
             self.stream.ack(wire.Bye())
-        seat.left = True
+        if not seat.left:
+            seat.left = True
+            if self.revived:
+                self.gone.add(seat.name)
+            seat.on_left()
         self._away.pop(seat.name, None)
         self._look()
 
@@ -364,7 +380,7 @@ class LiveSession:
             self._alone_since = now
         if self._connections:
             return
-        if not self.seats and not self._open_ended:
+        if self._seated and not self.seats and not self._open_ended:
             raise Over("every viewer has left", False)
         # The same sum as the timer's: a difference may round to less, and no timer would come again.
         if now >= self._alone_since + self._keep:
@@ -557,6 +573,10 @@ _KEPT = ("the server is stopping", "another server has taken over")
 
 def _decoded(entry: Entry) -> tuple[AnyEvent, ...]:
     return tuple(event for data in entry.events if (event := wire.decode_event(data)) is not None)
+
+
+def _nothing() -> None:
+    return None
 
 
 def _discard(record: dict[str, Any]) -> None:

@@ -20,6 +20,8 @@ class Plain:
         self._coroutine = coroutine
         self.told: list[str] = []
 
+    viewers = 1
+
     async def run(self) -> object:
         return await self._coroutine
 
@@ -32,6 +34,7 @@ def test_sessions_are_counted_and_bounded() -> None:
         sessions = Sessions(2)
         assert sessions.reserve()
         sessions.start("a", Plain(asyncio.sleep(10)))
+        sessions.release()
         assert sessions.reserve()
         assert not sessions.reserve()
         sessions.release()
@@ -59,6 +62,7 @@ def test_ending_waits_for_the_clean_up_and_works_once() -> None:
         for name in "abc":
             assert sessions.reserve()
             sessions.start(name, made[name])
+            sessions.release()
         await asyncio.sleep(0)
         assert await sessions.end("b")
         assert cleaned == ["b"]
@@ -97,6 +101,7 @@ def test_when_the_loop_ends_sessions_hear_of_it_before_any_task_does() -> None:
         sessions = Sessions(1)
         assert sessions.reserve()
         sessions.start("a", Watched(forever()))
+        sessions.release()
         kept.append(sessions)
         await asyncio.sleep(0)
 
@@ -120,6 +125,7 @@ def test_a_session_that_fails_is_logged_and_one_that_hangs_is_named(caplog: pyte
         for name, session in (("fails", fails()), ("hangs", hangs())):
             assert sessions.reserve()
             sessions.start(name, Plain(session))
+            sessions.release()
         await asyncio.sleep(1)
         assert len(sessions) == 1
         await sessions.aclose()
