@@ -24,6 +24,7 @@ from aiortc import (
     RTCConfiguration,
     RTCDataChannel,
     RTCIceServer,
+    RTCIceTransportPolicy,
     RTCPeerConnection,
     RTCSessionDescription,
 )
@@ -67,6 +68,7 @@ class WebRTCLink:
         ice_servers: STUN and TURN servers; none by default, because an unreachable one costs 5 s.
         bind_addresses: the addresses to offer; None = those of all interfaces, or loopback where there is no other.
         connect_limit: seconds from the exchange of descriptions to open channels.
+        relay_only: go through a TURN server of `ice_servers`, and no other way.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class WebRTCLink:
         ice_servers: Sequence[IceServer] = (),
         bind_addresses: Sequence[str] | None = None,
         connect_limit: float = CONNECT_LIMIT,
+        relay_only: bool = False,
     ) -> None:
-        self._pc = RTCPeerConnection(RTCConfiguration(iceServers=list(ice_servers)))
+        policy = RTCIceTransportPolicy.RELAY if relay_only else RTCIceTransportPolicy.ALL
+        self._pc = RTCPeerConnection(RTCConfiguration(iceServers=list(ice_servers), iceTransportPolicy=policy))
         self._inbox = Inbox()
         self._open = asyncio.Event()
         self._settled = asyncio.Event()
