@@ -150,6 +150,8 @@ def asgi(
         exception_handlers={Problem: _problem, HTTPException: _http_problem, Exception: _fault},
         lifespan=lifespan,
     )
+    # A refusal, not a redirection: it would send an offer to whatever host the request named.
+    app.router.redirect_slashes = False
     app.state.sessions, app.state.door = sessions, door
     return app
 
@@ -222,8 +224,10 @@ async def _body(request: Request) -> bytes:
 async def _player(request: Request) -> Response:
     name: str = request.path_params["name"]
     media_type = next((kind for suffix, kind in _MEDIA_TYPES.items() if name.endswith(suffix)), None)
-    source = importlib.resources.files("multimodal.player") / name
-    if media_type is None or "\\" in name or not source.is_file():
+    # Looked up among its files, never by path: a name may be too long for the disk, or lead elsewhere.
+    files = {file.name: file for file in importlib.resources.files("multimodal.player").iterdir()}
+    source = files.get(name)
+    if media_type is None or source is None or not source.is_file():
         raise Problem(404, "no_such_file", f"the player has no file {name[:80]!r}", "load player/product-tour.js")
     data = source.read_bytes()
     # The names carry no version: the browser asks each time, and mostly hears that nothing changed.
@@ -243,7 +247,7 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
     hint = "POST an offer to whep/{tour}, DELETE whep/{tour}/{id}, GET player/product-tour.js"
-    body = Problem(error.status_code, code, f"{request.method} {request.url.path}: {error.detail}", hint).body()
+    body = Problem(error.status_code, code, f"{request.method[:20]} {request.url.path[:80]}: {error.detail}", hint).body()
     return JSONResponse(body, error.status_code, dict(error.headers or {}))
 
 
