@@ -28,14 +28,16 @@ CANDIDATES_LIMIT = 64
 SDP_TYPE = "application/sdp"
 
 
+_PORT = r"(?:6553[0-5]|655[0-2]\d|65[0-4]\d{2}|6[0-4]\d{3}|[1-5]?\d{1,4})"
+
 _FORMS = {
     "c=": r"c=IN IP[46] \S+",
     "a=group": r"a=group:\S+( \S+)*",
     "a=msid-semantic": r"a=msid-semantic: ?\S+( \S+)*",
     "a=mid": r"a=mid:\S+",
-    "a=sctp-port": r"a=sctp-port:\d{1,5}",
+    "a=sctp-port": rf"a=sctp-port:{_PORT}",
     "a=max-message-size": r"a=max-message-size:\d{1,18}",
-    "a=candidate": r"a=candidate:\S+ \d+ \S+ \d+ \S+ \d{1,5} typ \S+( \S+)*",
+    "a=candidate": rf"a=candidate:\S+ \d+ \S+ \d+ \S+ {_PORT} typ \S+( \S+)*",
     "a=fingerprint": r"a=fingerprint:\S+ [0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})*",
     "a=setup": r"a=setup:(actpass|active|passive)",
 }
@@ -118,7 +120,7 @@ def check_offer(body: bytes) -> str:
     for line in sdp.splitlines():
         name = re.match(r"a=[^:]*|\w=", line)
         form = _FORMS.get(name[0]) if name is not None else None
-        if form is not None and not re.fullmatch(form, line.rstrip()):
+        if form is not None and not re.fullmatch(form, line.rstrip(), re.ASCII):
             raise _bad(f"its line {line[:80]!r} is malformed")
     if sdp.count("a=candidate:") > CANDIDATES_LIMIT:
         raise _bad(f"it lists more than {CANDIDATES_LIMIT} candidates")
