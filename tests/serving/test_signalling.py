@@ -46,6 +46,9 @@ def test_a_browsers_offer_passes() -> None:
         (OFFER.replace("00:11", "00-11").encode(), 400, "'a=fingerprint:sha-256 00-11' is malformed"),
         (OFFER.replace("IP4 0.0.0.0", "of").encode(), 400, "'c=IN of' is malformed"),
         ((OFFER + "a=candidate:1 1 udp\r\n").encode(), 400, "'a=candidate:1 1 udp' is malformed"),
+        ((OFFER + "a=candidate:1 1 udp 1 192.0.2.1 65536 typ host\r\n").encode(), 400, "65536 typ host' is malformed"),
+        (OFFER.replace("port:5000", "port:65536").encode(), 400, "'a=sctp-port:65536' is malformed"),
+        (OFFER.replace("port:5000", "port:\u0665").encode(), 400, "is malformed"),
         (OFFER.encode() + bytes(OFFER_LIMIT_BYTES), 413, "larger than 65536 bytes"),
     ],
 )
