@@ -8,11 +8,14 @@ from collections import deque
 from multimodal.errors import ChannelClosedError, TransportError
 from multimodal.transport.base import Channel, Inbound
 
-__all__ = ["INBOX_BYTES", "INBOX_MESSAGES", "Inbox"]
+__all__ = ["CLIENT_BYTES", "CLIENT_MESSAGES", "INBOX_BYTES", "INBOX_MESSAGES", "Inbox"]
 
 INBOX_MESSAGES = 1024
 """A viewer says some 100 messages a second at most: this is ten seconds in which nobody read."""
 INBOX_BYTES = 1024 * 1024
+CLIENT_MESSAGES = 16 * 1024
+"""A viewer's own inbox: what it missed in an hour comes at once."""
+CLIENT_BYTES = 16 * 1024 * 1024
 
 
 class Inbox:

@@ -46,11 +46,12 @@ class QueuedLink:
     Args:
         receive: gives what the peer does.
         send: takes what goes out.
+        inbox: None = one for what a viewer says.
     """
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, inbox: Inbox | None = None) -> None:
         self._receive, self._send_asgi = receive, send
-        self._inbox = Inbox()
+        self._inbox = Inbox() if inbox is None else inbox
         self._out: deque[_Out] = deque()
         self._bytes = 0
         self.high_water_bytes = 0
@@ -63,6 +64,7 @@ class QueuedLink:
         self._writing: asyncio.Task[None] | None = None
         self._writable: Callable[[], None] = _nothing
         self._close_code = 1000
+        self._task: asyncio.Task[None] | None = None
 
     # ---- the link ------------------------------------------------------------------------------------------------
 
@@ -135,8 +137,15 @@ class QueuedLink:
             if self._writing is not None:
                 self._writing.cancel()
         await self._done.wait()
+        if self._task is not None:
+            await asyncio.wait((self._task,))
 
     # ---- the run -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Run in a task of its own, which `aclose` ends: on the client's side there is no request to run in."""
+        self._running = True
+        self._task = asyncio.get_running_loop().create_task(self.run(), name="multimodal link")
 
     async def run(self) -> None:
         """Carry messages until either side closes. Cancelling ends the link; nothing of the road's is raised."""

@@ -23,6 +23,7 @@ class WebSocketLink(QueuedLink):
     Args:
         receive: ASGI's: gives ``websocket.receive`` and ``websocket.disconnect``.
         send: ASGI's: takes ``websocket.send`` and ``websocket.close``.
+        inbox: None = one for what a viewer says.
     """
 
     def _event(self, text: str) -> Message:
