@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wire", "sse_reader", "memory", "weights", "estimate"),
     ("pipes", "sync"),
     ("tape", "turn", "pumps", "pictures", "conversation", "stream"),
-    ("journal", "transport"),
+    ("journal_base", "journal_memory", "journal_scripts", "journal_redis", "journal", "transport"),
     ("serving", "browser", "glass"),
     ("player", "assets"),
     ("demos", "bench", "check", "recordings"),
