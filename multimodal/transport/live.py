@@ -188,11 +188,13 @@ class LiveSession:
         return connection
 
     async def leave(self, seat: Seat, reason: str) -> None:
-        """Give up a seat and close its connection."""
-        connection = seat.connection
+        """Give up a seat and close its connections."""
+        # Those that have not said hello yet included: nobody waits for them any more.
+        connections = [connection for connection in self._connections if connection.seat is seat]
         self._left(seat)
-        if connection is not None:
+        for connection in connections:
             connection.stop(reason, farewell=True)
+        for connection in connections:
             await connection.closed.wait()
 
     def farewell(self, reason: str) -> None:
