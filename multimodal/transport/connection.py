@@ -130,6 +130,8 @@ class Connection:
         """
         self._task = asyncio.current_task()
         try:
+            if self._stop is not None:
+                raise self._stop
             await self._serve()
         except (Over, MultiModalError) as over:
             await self._part(over)
