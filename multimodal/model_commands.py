@@ -1,4 +1,4 @@
-"""The commands about language models on this machine, `estimate` and `doctor`: their options; the rest is elsewhere."""
+"""The commands about this machine, `estimate` and `doctor`: their options; the rest is elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from multimodal.commands import PORT
 from multimodal.errors import UsageError
+from multimodal.network_options import add_network, check_network, run_network
 
 __all__ = ["add_model_commands"]
 
@@ -50,8 +52,9 @@ def add_model_commands(commands: Any) -> None:
 
     doctor = commands.add_parser(
         "doctor",
-        help="examine libraries, processor, memory, and where a model's time to the first text goes",
-        description="Takes about a minute. Exit code 1 = something is broken; it is named in the last lines.",
+        help="examine libraries, processor, memory, where a model's time to the first text goes; or the network",
+        description="Takes about a minute, with --network a few seconds. Exit code 1 = something is broken; it is named"
+        " in the last lines.",
     )
     doctor.add_argument("--model", metavar="MODEL", help="a folder, a .gguf file, or a hub's name in its cache")
     doctor.add_argument(
@@ -63,6 +66,7 @@ def add_model_commands(commands: Any) -> None:
         "--no-measure", action="store_true", help="only look; do not time processor, threads and memory"
     )
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    add_network(doctor)
     doctor.set_defaults(run=_doctor)
 
 
@@ -86,6 +90,9 @@ def _estimate(options: argparse.Namespace) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     from multimodal.doctor import examine, report_text
 
+    check_network(options)
+    if options.network:
+        return run_network(options, PORT)
     if options.model is None and (options.ttft or options.prompt is not None or options.quant is not None):
         raise UsageError("--ttft, --prompt and --quant are about a --model; name one")
     report = examine(

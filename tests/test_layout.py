@@ -26,8 +26,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("serving", "browser", "glass"),
     ("player", "assets"),
     ("demos", "bench", "check", "recordings"),
-    ("replay", "plan", "doctor", "doctor_answer", "doctor_machine", "doctor_probe", "doctor_ttft", "doctor_versions"),
-    ("picture_options", "catalog_command", "commands", "model_commands", "cli", "__main__"),
+    ("replay", "plan", "doctor"),
+    ("picture_options", "catalog_command", "commands", "network_options", "model_commands", "cli", "__main__"),
 )
 LAZY_UPWARDS = {("sync", "stream"), ("sync", "transport"), ("sync", "browser"), ("sync", "check")}
 """Runners and fixtures of the kit import these inside functions (the contract allows it)."""
@@ -50,7 +50,7 @@ def layer(name: str) -> int | None:
     parts = name.split(".")
     if len(parts) == 1:
         return None
-    head = "glass" if parts[1].startswith("glass_") else parts[1]
+    head = next((whole for whole in ("glass", "doctor") if parts[1].startswith(f"{whole}_")), parts[1])
     return next((i for i, heads in enumerate(LAYERS) if head in heads), None)
 
 
