@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -218,6 +218,9 @@ async def _body(request: Request) -> bytes:
     except TimeoutError:
         message = f"the offer did not arrive within {OFFER_WAIT:g} s"
         raise Problem(408, "offer_timeout", message, "send it in one piece") from None
+    except ClientDisconnect:
+        # Nobody reads this answer; without it the log would tell of a fault of ours.
+        raise Problem(400, "offer_cut", "the offer ended before all of it was there", "send it again") from None
     return body
 
 
