@@ -135,7 +135,10 @@ class Door:
             Problem: 401, 403, 404.
         """
         chair = await self.come_back(tour, seat_id, token)
-        await chair.live.leave(chair.seat, "the viewer left")
+        if self._open_ended(chair.ticket.session):
+            await chair.live.leave(chair.seat, "the viewer left")
+        else:
+            await self.sessions.end(chair.ticket.session)
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:

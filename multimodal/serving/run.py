@@ -42,7 +42,9 @@ def serve(app: ASGIApp, port: int, what: str) -> int:
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"port {port} on 127.0.0.1 cannot be had ({reason}); choose another with --port") from error
-    server = _Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3, ws="none"))
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3, ws="none")
+    config.load()  # imports the protocols: in the loop it would be a stop of a tenth of a second
+    server = _Server(config)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
 
     async def run() -> None:

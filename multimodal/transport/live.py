@@ -225,7 +225,8 @@ class LiveSession:
             seat.links -= 1
         if seat.connection is connection:
             seat.connection = None
-        if connection.left:
+        if connection.left or not (seat.greeted or seat.links):
+            # One that never said hello has nothing to come back for.
             self._left(seat)
         elif not seat.links and seat.name in self.seats:
             self._away[seat.name] = self.now()
@@ -259,6 +260,9 @@ class LiveSession:
             if not isinstance(over, Over):
                 raise over.with_traceback(over.__traceback__)
         finally:
+            if not self._goes_on:
+                for seat in tuple(self.seats.values()):
+                    self._left(seat)
             try:
                 await self.stream.aclose()
             finally:
@@ -462,9 +466,13 @@ class LiveSession:
             log.debug("the lease cannot be renewed: %s", error)
 
     async def _forget(self) -> None:
-        """The session is over by its own rules, and not because this process stops: nobody can come back to it."""
-        if self.reason and not self.reason.startswith(_KEPT):
+        if not self._goes_on:
             await self.journal.drop(self.name)
+
+    @property
+    def _goes_on(self) -> bool:
+        """It was not ended by its own rules, but because this process stops: viewers may come back elsewhere."""
+        return not self.reason or self.reason.startswith(_KEPT)
 
     # ---- what connections ask ------------------------------------------------------------------------------------
 

@@ -138,15 +138,15 @@ def test_the_answer_carries_what_a_whep_client_needs() -> None:
         status, answered, body = await served.request("POST", "/tour/whep/demo", offer.encode(), headers)
         assert status == 201
         assert answered["content-type"] == "application/sdp"
-        assert answered["etag"].strip('"') == answered["location"].rsplit("/", 1)[1]
+        assert answered["etag"] == '"1"'  # the first connection of its seat
         assert answered["access-control-allow-origin"] == "https://shop.example"
-        assert answered["access-control-expose-headers"] == "Location, ETag"
+        assert answered["access-control-expose-headers"] == "Location, ETag, Link"
         assert body.startswith(b"v=0")
         assert b"a=candidate:" in body
         assert served.sessions == 1
         assert (await served.request("DELETE", answered["location"]))[0] == 200
         assert served.sessions == 0
-        assert await served.error("DELETE", answered["location"]) == (404, "no_such_session")
+        assert await served.error("DELETE", answered["location"]) == (404, "no_such_seat")
         await link.aclose()
 
     check(scenario, cors_origins=["https://shop.example"])
@@ -199,7 +199,7 @@ def test_wrong_requests_get_json_and_leave_nothing() -> None:
         )
         assert await served.error("POST", whep, good) == (415, "unsupported_media_type")
         assert await served.error("POST", "/tour/whep/nope", good, SDP) == (404, "no_such_tour")
-        assert await served.error("DELETE", "/tour/whep/demo/none") == (404, "no_such_session")
+        assert await served.error("DELETE", "/tour/whep/demo/none") == (404, "no_such_seat")
         assert await served.error("GET", whep) == (405, "method_not_allowed")
         assert await served.error("PATCH", "/tour/whep/demo/none", b"", SDP) == (405, "method_not_allowed")
         assert await served.error("GET", "/tour/nothing/here") == (404, "not_found")
