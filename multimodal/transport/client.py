@@ -144,11 +144,17 @@ class ViewerProtocol:
         self._ping_id = 0
         self._connect(self._hello, now, by_url)
 
-    def rejoin(self, now: float, *, by_url: bool = False) -> None:
-        """Begin a new connection, on whatever road; what was not sent on the old one is dropped (V9)."""
+    def rejoin(self, now: float, *, by_url: bool = False, resume: bool = True) -> None:
+        """Begin a new connection, on whatever road; what was not sent on the old one is dropped (V9).
+
+        Args:
+            now: seconds, monotonic.
+            by_url: pictures do not come over this road.
+            resume: False = no hello was said yet that the server may have heard.
+        """
         self._assemblies.clear()
         self._whole.clear()
-        hello = msgspec.structs.replace(self._hello, cursor=self.cursor, resume=True)
+        hello = msgspec.structs.replace(self._hello, cursor=self.cursor, resume=resume or self._hello.resume)
         self._connect(hello, now, by_url)
         if self._paused is not None:
             self._out.append(wire.encode(wire.Pause() if self._paused else wire.Resume()))
