@@ -41,9 +41,9 @@ class Rate:
             When it is full now, and the seconds after which one could have been taken: 0 = it was taken.
         """
         after = max(full_at, now) + self.interval
-        # In units of the last place of a clock that counts from 1970, a hundred sums of intervals may be off by 1e-5.
         wait = after - now - self.burst * self.interval
-        return (full_at, wait) if wait > 1e-4 * self.interval + 1e-9 else (after, 0.0)
+        # Each of the sums that led here may be off by a unit of the last place: 0.2 us on a clock that began in 1970.
+        return (full_at, wait) if wait > math.ulp(after) * (self.burst + 1) + 1e-9 else (after, 0.0)
 
 
 class Bucket:
