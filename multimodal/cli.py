@@ -26,6 +26,7 @@ from multimodal.picture_options import (
     telling_failures,
     warm_up,
 )
+from multimodal.token_command import add_token
 from multimodal.values import LATE_POLICIES
 
 __all__ = ["main", "parser"]
@@ -91,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     add_commands(commands)
     add_model_commands(commands)
     add_catalog(commands)
+    add_token(commands)
     bench = commands.add_parser("bench", help="run a benchmark", formatter_class=argparse.RawDescriptionHelpFormatter)
     bench.epilog = "benchmarks:\n" + "\n".join(f"  {name:12} {what}" for name, what in BENCHES.items())
     bench.add_argument("name", choices=sorted(BENCHES), metavar="NAME", help="which; see below")

@@ -27,7 +27,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("player", "assets"),
     ("demos", "bench", "check", "recordings"),
     ("replay", "plan", "doctor"),
-    ("picture_options", "catalog_command", "commands", "network_options", "model_commands", "cli", "__main__"),
+    ("picture_options", "catalog_command", "token_command", "commands", "network_options", "model_commands"),
+    ("cli", "__main__"),
 )
 LAZY_UPWARDS = {("sync", "stream"), ("sync", "transport"), ("sync", "browser"), ("sync", "check")}
 """Runners and fixtures of the kit import these inside functions (the contract allows it)."""
