@@ -16,7 +16,7 @@ from multimodal.pipes.catalog import Catalog, CatalogImagePipe, load_catalog
 from multimodal.pipes.script import ScriptTextPipe, split_tokens
 from multimodal.stream import MultiModalStream
 from multimodal.sync.cues import Segment, TourPlan, plan_tour
-from multimodal.values import LatePolicy, Product
+from multimodal.values import LatePolicy, Place, Product
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -79,8 +79,13 @@ class Tour(msgspec.Struct, frozen=True):
         order = dict.fromkeys(cue.product for cue in self.plan.cues if cue.product in catalogue)
         return [catalogue[product] for product in order]
 
-    def stream(self, settings: Settings) -> MultiModalStream:
-        """A stream that plays it once. Pictures are prepared once for all streams of the process."""
+    def stream(self, settings: Settings, resume: Place | None = None) -> MultiModalStream:
+        """A stream that plays it once. Pictures are prepared once for all streams of the process.
+
+        Args:
+            settings: how.
+            resume: where another process left it; None = from its beginning.
+        """
         return MultiModalStream(
             text_pipe=self.text_pipe(settings),
             image_pipe=self.image_pipe(),
@@ -89,6 +94,7 @@ class Tour(msgspec.Struct, frozen=True):
             chapters=self.plan.starts,
             late=settings.late,
             slow_images=settings.slow_images,
+            resume=resume,
         )
 
 
@@ -124,13 +130,14 @@ def shop_tour(
     return Tour(name, catalog.shop.tagline, "en", catalog, plan_tour(segments, catalog.products, split_tokens))
 
 
-def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None) -> Starlette:
+def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None, **serving: Any) -> Starlette:
     """The page and the signalling of one tour, as one application.
 
     Args:
         tour: what is played.
         settings: how.
         recorder: called for every new session's stream, gives what takes the lines of its recording.
+        serving: further arguments of `multimodal.asgi`, such as a journal and a secret.
     """
     from collections.abc import AsyncIterator
     from contextlib import asynccontextmanager
@@ -141,12 +148,12 @@ def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None) -
     from multimodal.demos.product_tour import build_routes
     from multimodal.serving.app import asgi
 
-    def make_stream(name: str) -> MultiModalStream:
+    def make_stream(name: str, place: Place | None = None) -> MultiModalStream:
         if name != "demo":
             raise UsageError(f"there is no tour {name!r}; there is: demo")
-        return tour.stream(settings)
+        return tour.stream(settings, place)
 
-    tours = asgi(make_stream, recorder=recorder)
+    tours = asgi(make_stream, resume_stream=make_stream, recorder=recorder, **serving)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

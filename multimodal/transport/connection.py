@@ -204,7 +204,6 @@ class Connection:
         self.link.on_writable(self._wake.set)
         self._have = frozenset(digest[: wire.HAVE_CHARS] for digest in hello.have)
         self.ready = True
-        self.scheduler.start(self._now())
         if self._seat_path:
             self.scheduler.queue_control(wire.encode(wire.Seat(self._seat_path)))
         self._greet(hello)
@@ -239,6 +238,7 @@ class Connection:
         again = hello.resume or hello.cursor >= 0
         fold = self.live.fold
         self.cursor = min(hello.cursor, fold.seq)
+        self.scheduler.start(self._now(), self.cursor)
         self.live.greeted(self, hello)
         if hello.cursor > fold.seq:
             # It has seen what the journal lost, and with it this process: what follows has those numbers again.
@@ -255,6 +255,8 @@ class Connection:
     def _tell_snapshot(self, parts: Sequence[Gap | Snapshot]) -> None:
         self.scheduler.queue_bundle(parts)
         self.cursor = parts[-1].seq
+        # What it is told in sum did not arrive one by one.
+        self.seat.acked_seq = max(self.seat.acked_seq, self.cursor)
         fold = self.live.fold
         due = {key for key in fold.assets if self.live.stream.due(key) is not None}
         self._queue_known([key for key in fold.assets if key in due or key in fold.wanted])
@@ -309,7 +311,7 @@ class Connection:
                         "visible": message.visible,
                     }
                 )
-                live.stream.ack(message)
+                live.painted(seat, message)
             case wire.Ready(key=key, ok=ok, reason=reason):
                 if live.ms(now) > -math.inf:
                     seat.record({"vantage": "ready", "t_ms": live.ms(now), "key": key, "ok": ok, "reason": reason})

@@ -138,6 +138,7 @@ class LiveSession:
         self._turn_paused = self._paused = self._seated = False
         self._ended = False
         self._alone_since: float | None = None
+        self._witness: Seat | None = None
         self._saving: asyncio.Task[None] | None = None
 
     @property
@@ -210,6 +211,8 @@ class LiveSession:
         seat.connections += 1
         if older is not None:
             older.stop("taken over by another connection", farewell=True)
+        if self._witness is None or self._witness.left:
+            self._witness = seat
         if not seat.greeted:
             seat.greeted = True
             # Before the stream asks for its first pictures: they come as suits the viewer, too (I10).
@@ -523,6 +526,12 @@ class LiveSession:
         """Who is here has changed: see who waits for it."""
         self._changed.set()
         self._news.set()
+
+    def painted(self, seat: Seat, message: wire.Painted) -> None:
+        """A viewer's receipt. The stream hears those of one viewer: receipts are on a viewer's own clock, and what two
+        have seen is not what one has seen."""
+        if seat is self._witness:
+            self.stream.ack(message)
 
     def set_paused(self, paused: bool) -> None:
         """Whoever may turn the session stops the text, or lets it go on."""
