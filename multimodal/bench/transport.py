@@ -75,8 +75,8 @@ async def _tour(tokens: int, pictures: int, scheduler: SendScheduler) -> dict[st
     client, offer = await WebRTCLink.offering()
     server, answer = await WebRTCLink.answering(offer)
     await client.accept(answer)
-    session = ViewerSession(MultiModalStream(text(), images(), preroll=0.0), server, on_record=on_record)
-    session.scheduler = scheduler
+    stream = MultiModalStream(text(), images(), preroll=0.0)
+    session = ViewerSession(stream, server, on_record=on_record, scheduler=scheduler)
     viewer = Viewer(client, on_show=on_show)
     async with asyncio.TaskGroup() as group:
         group.create_task(session.run())

@@ -23,6 +23,7 @@ class ViewerSession:
         limits: named waits and bounds.
         on_record: called with every line of a recording (`multimodal.sync.log`): emitted events, what arrived (by the
             viewer's acks), what was painted (by its receipts, on its clock), which pictures are ready, and the pings.
+        scheduler: decides what leaves next; None = the usual one.
     """
 
     def __init__(
@@ -32,10 +33,13 @@ class ViewerSession:
         *,
         limits: Limits | None = None,
         on_record: Callable[[dict[str, Any]], None] | None = None,
+        scheduler: SendScheduler | None = None,
     ) -> None:
         self.stream, self.link = stream, link
         self._live = LiveSession(stream, limits=limits, keep=0.0)
         self._connection = self._live.connect(self._live.sit(Seat(record=on_record)), link)
+        if scheduler is not None:
+            self._connection.scheduler = scheduler
 
     async def run(self) -> str:
         """Serve the viewer; returns why the session ended. Cancelling closes stream and link.
