@@ -102,9 +102,10 @@ class RedisJournal:
             pool = client.BlockingConnectionPool.from_url(
                 url,
                 max_connections=CONNECTIONS,
-                timeout=ANSWER,
-                socket_timeout=ANSWER,
-                socket_connect_timeout=ANSWER,
+                # One limit for the whole of a call (`_ask`), not one for each of its waits.
+                timeout=None,
+                socket_timeout=None,
+                socket_connect_timeout=None,
                 protocol=2,
                 # That a connection was cut by a restart of Redis is found out by using it. A repeat is harmless.
                 retry=Retry(NoBackoff(), 1, (exceptions.ConnectionError,)),
@@ -238,8 +239,9 @@ class RedisJournal:
             )
         if isinstance(error, redis.BusyLoadingError):
             return f"{self._where} is still loading its data; try again in a moment"
-        # A wrong password, and one that is missing.
-        if isinstance(error, redis.AuthenticationError | redis.AuthorizationError) or said.startswith("NOAUTH"):
+        # To a long command without a password Redis answers that it is too long ("unauthenticated").
+        refused = said.startswith("NOAUTH") or "unauthenticated" in said
+        if refused or isinstance(error, redis.AuthenticationError | redis.AuthorizationError):
             return f"{self._where} refuses our user or password ({said}); correct them in the journal's URL"
         if isinstance(error, redis.ConnectionError | OSError):
             return f"{self._where} cannot be reached ({said}); start it, or correct the journal's URL"

@@ -5,9 +5,9 @@ has no 0-0), so Redis itself refuses a bundle that is there, and `seq` says wher
 appended in milliseconds of Redis' clock; `n`, how many events; `e`, a MessagePack array of their JSON. `state` is a
 hash: writer, epoch, `until` (when the lease ends), the bounds, and the snapshot.
 
-- An epoch is the millisecond at which it was given, or one more than the one before: so it rises even where Redis has
-  forgotten the one before. A lease whose epoch is above the one that is known was given by a Redis that lost it since:
-  it is the later one, and counts.
+- An epoch is the microsecond of Redis' clock at which it was given, or one more than the one before: so it rises even
+  where Redis has forgotten the one before. A lease whose epoch is above the one that is known was given by a run of
+  Redis that lost it since: it is the later one, and counts.
 - INFO's `run_id` tells the runs of Redis apart: what is missing in the run in which a lease was given was dropped, or
   never there; in another, it may have been lost.
 - Reading writes nothing, so that a Redis whose disk or memory is full still reads. What is too old is passed over by
@@ -97,7 +97,8 @@ local held = redis.call('HMGET', state, 'writer', 'epoch', 'until')
 if held[1] and held[1] ~= writer and at < tonumber(held[3]) then
   return {'held', held[1], whole(held[3] - at)}
 end
-local epoch = whole(math.max(at, (held[2] or 0) + 1))
+local t = redis.call('TIME')
+local epoch = whole(math.max(t[1] * 1000000 + t[2], (held[2] or 0) + 1))
 redis.call('HSET', state, 'writer', writer, 'epoch', epoch, 'until', whole(at + lease),
   'keep_events', keep_events, 'keep_ms', keep_ms)
 redis.call('PEXPIRE', state, ttl)
