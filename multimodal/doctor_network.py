@@ -34,6 +34,7 @@ from multimodal.doctor_network_system import (
     examine_udp_ports,
 )
 from multimodal.doctor_network_turn import examine_turn
+from multimodal.errors import UsageError
 
 __all__ = ["NetworkReport", "examine_network", "network_text"]
 
@@ -76,7 +77,7 @@ async def examine_network(
 
     Args:
         url: a tour, as a player has it in its `src`; it is joined for some seconds.
-        ice: STUN and TURN servers.
+        ice: STUN and TURN servers, beside those that the tour's server tells its viewers of.
         credentials: for those that relay.
         token: a join token for the tour ("" = none).
         origin: of a page that is to play the tour, such as ``https://shop.example`` ("" = not looked at).
@@ -87,16 +88,19 @@ async def examine_network(
         UsageError: a URL that is none.
     """
     place = None if url is None else parse_place(url)
-    servers = [parse_ice(server) for server in ice]
+    for one in ice:
+        parse_ice(one)
     found = interfaces()
     own = [address for addresses in found.values() for address in addresses]
     async with asyncio.TaskGroup() as group:
         here = group.create_task(asyncio.to_thread(_here, found, ports, bind_addresses))
-        asked = group.create_task(_ice(servers, credentials, own))
-    server: list[Finding] = []
-    if place is not None:
-        server = await _server(Visit(place, token=token, origin=origin, bind_addresses=bind_addresses), origin)
-    return NetworkReport(here.result(), asked.result(), server)
+        asked = group.create_task(_ice([(server, credentials) for server in ice], own))
+    if place is None:
+        return NetworkReport(here.result(), asked.result())
+    visit = Visit(place, token=token, origin=origin, bind_addresses=bind_addresses)
+    server = await _server(visit, origin)
+    told = [entry for entry in visit.ice if entry[0] not in ice]
+    return NetworkReport(here.result(), [*asked.result(), *await _ice(told, own)], server)
 
 
 def _here(found: dict[str, list[str]], ports: Sequence[int], bind_addresses: Sequence[str] | None) -> list[Finding]:
@@ -118,17 +122,26 @@ def _here(found: dict[str, list[str]], ports: Sequence[int], bind_addresses: Seq
     ]
 
 
-async def _ice(servers: Sequence[IceUrl], credentials: Credentials | None, own: Sequence[str]) -> list[Finding]:
-    checks: list[Coroutine[Any, Any, Finding]] = [
-        examine_stun(server, own) if server.scheme == "stun" else examine_turn(server, credentials)
-        for server in servers
-    ]
-    stuns = [server for server in servers if server.scheme == "stun"]
+async def _ice(servers: Sequence[tuple[str, Credentials | None]], own: Sequence[str]) -> list[Finding]:
+    found: list[Finding] = []
+    checks: list[Coroutine[Any, Any, Finding]] = []
+    stuns: list[IceUrl] = []
+    for url, credentials in servers:
+        try:
+            server = parse_ice(url)
+        except UsageError as error:
+            found.append(skipped(url, str(error)))
+            continue
+        if server.scheme == "stun":
+            stuns.append(server)
+            checks.append(examine_stun(server, own))
+        else:
+            checks.append(examine_turn(server, credentials))
     if len(stuns) > 1:
         checks.append(compare_mappings(stuns, own))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(check) for check in checks]
-    return [task.result() for task in tasks]
+    return [*found, *(task.result() for task in tasks)]
 
 
 async def _server(visit: Visit, origin: str) -> list[Finding]:

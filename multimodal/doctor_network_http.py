@@ -107,7 +107,7 @@ def ask(
         connection.request(method, path, body, dict(headers or {}))
         answer = connection.getresponse()
         took = time.monotonic() - began
-        named = {name.lower(): value for name, value in answer.getheaders()}
+        named = _named(answer)
         return Reply(answer.status, named, answer.read(65536), sent, took)
 
 
@@ -134,7 +134,7 @@ def listen(
         connection.request("POST", path, body, dict(headers))
         answer = connection.getresponse()
         took = time.monotonic() - began
-        named = {name.lower(): value for name, value in answer.getheaders()}
+        named = _named(answer)
         if answer.status != 200:
             return Reply(answer.status, named, answer.read(65536), sent, took)
         end = time.monotonic() + seconds
@@ -147,6 +147,14 @@ def listen(
             if not piece or not heard(piece):
                 break
         return Reply(answer.status, named, b"", sent, took)
+
+
+def _named(answer: http.client.HTTPResponse) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for name, value in answer.getheaders():
+        key = name.lower()
+        named[key] = f"{named[key]}, {value}" if key in named else value
+    return named
 
 
 def _connection(place: Place) -> http.client.HTTPConnection:

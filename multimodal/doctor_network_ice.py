@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import re
 import socket
 
 import msgspec
 
 from multimodal.errors import UsageError
+from multimodal.serving.turn import turn_credentials
 
 __all__ = [
     "CREDENTIAL_LIFETIME",
@@ -20,7 +18,8 @@ __all__ = [
     "IceUrl",
     "addresses_of",
     "parse_ice",
-    "rest_credentials",
+    "shared_secret",
+    "told",
 ]
 
 NAME_LIMIT = 5.0
@@ -31,6 +30,8 @@ CREDENTIAL_LIFETIME = 600.0
 _FORM = re.compile(
     r"(?P<scheme>stun|turns?):(?P<host>[^?:\[\]/@]+)(?::(?P<port>\d{1,5}))?(?:\?transport=(?P<transport>udp|tcp))?"
 )
+_LINK = re.compile(r'<([^<>\s]+)>((?:\s*;\s*[\w-]+="[^"]*")*)')
+_PARAMETER = re.compile(r'([\w-]+)="([^"]*)"')
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -75,20 +76,32 @@ def parse_ice(url: str) -> IceUrl:
     return IceUrl(url, match["scheme"], match["host"], port, match["transport"] or ("tcp" if secure else "udp"))
 
 
-def rest_credentials(secret: str, *, name: str = "doctor", now: float, lifetime: float) -> Credentials:
-    """A user name that expires, and its password: base64(HMAC-SHA1(secret, "<expiry>:<name>")).
-
-    The form is that of draft-uberti-behave-turn-rest-00, coturn's `use-auth-secret`.
+def shared_secret(secret: str, *, now: float) -> Credentials:
+    """Credentials made of a secret that the server has, too; good for `CREDENTIAL_LIFETIME`.
 
     Args:
-        secret: shared with the server.
-        name: told to it for its log.
+        secret: coturn's `static-auth-secret`.
         now: seconds since 1970.
-        lifetime: seconds.
     """
-    user = f"{int(now + lifetime)}:{name}"
-    digest = hmac.new(secret.encode(), user.encode(), hashlib.sha1).digest()
-    return Credentials(user, base64.b64encode(digest).decode(), now + lifetime)
+    made = turn_credentials(secret, user="doctor", ttl=CREDENTIAL_LIFETIME, now=now)
+    return Credentials(made.username, made.password, now + CREDENTIAL_LIFETIME)
+
+
+def told(header: str) -> list[tuple[str, Credentials | None]]:
+    """The ICE servers in the `Link` headers of an answer to an offer (RFC 9725, 4.6), with what they ask for.
+
+    Args:
+        header: all of them, joined by commas.
+    """
+    found: list[tuple[str, Credentials | None]] = []
+    for match in _LINK.finditer(header):
+        fields = dict(_PARAMETER.findall(match[2]))
+        if fields.get("rel") == "ice-server":
+            user = fields.get("username", "")
+            until = user.split(":", 1)[0]
+            expires = float(until) if until.isdecimal() and len(until) < 12 else 0.0
+            found.append((match[1], Credentials(user, fields.get("credential", ""), expires) if user else None))
+    return found
 
 
 async def addresses_of(server: IceUrl) -> list[tuple[str, int]] | str:

@@ -17,6 +17,7 @@ import msgspec
 from multimodal import wire
 from multimodal.doctor_network_finding import Finding, broken, good
 from multimodal.doctor_network_http import Place, ask, listen, refusal, why_not
+from multimodal.doctor_network_ice import Credentials, told
 from multimodal.doctor_network_verdicts import (
     LISTEN,
     judge_pongs,
@@ -51,6 +52,8 @@ class Visit:
         self.place = place
         self.seat = ""
         self.cursor = -1
+        self.ice: list[tuple[str, Credentials | None]] = []
+        """Servers that viewers are told of, with the credentials that they get."""
         self._token, self._origin = token, origin
         self._settings = settings
         self._headers: dict[str, str] = {"Origin": origin} if origin else {}
@@ -72,6 +75,7 @@ class Visit:
                     name, tried, f"refused: {refusal(reply)}", refusal_advice(reply.status, bool(self._token))
                 )
             self._sit(reply.headers.get("location", ""))
+            self.ice = told(reply.headers.get("link", ""))
             answer = reply.body.decode(errors="replace")
             began = time.monotonic()
             try:

@@ -108,12 +108,12 @@ def _seen(name: str, tried: str, answer: Answer, local: Sequence[str]) -> Findin
     return good(name, tried, f"{came}: a NAT is between, and this address is offered beside the others")
 
 
-async def ask_udp(address: tuple[str, int], limit: float = STUN_LIMIT) -> Answer:
+async def ask_udp(address: tuple[str, int], limit: float | None = None) -> Answer:
     """Ask by UDP.
 
     Args:
         address: of the server.
-        limit: seconds.
+        limit: seconds; None = `STUN_LIMIT`.
     """
     loop = asyncio.get_running_loop()
     request = _request()
@@ -123,9 +123,9 @@ async def ask_udp(address: tuple[str, int], limit: float = STUN_LIMIT) -> Answer
     except OSError as error:
         return Answer(error=error.strerror or str(error))
     began = time.monotonic()
-    timers = [loop.call_later(at, transport.sendto, bytes(request)) for at in _REPEATS if at < limit]
+    timers = [loop.call_later(at, transport.sendto, bytes(request)) for at in _REPEATS]
     try:
-        async with asyncio.timeout(limit):
+        async with asyncio.timeout(STUN_LIMIT if limit is None else limit):
             mapped = await protocol.answer
     except TimeoutError:
         return Answer()
@@ -138,7 +138,7 @@ async def ask_udp(address: tuple[str, int], limit: float = STUN_LIMIT) -> Answer
     return Answer(mapped, time.monotonic() - began)
 
 
-async def ask_tcp(address: tuple[str, int], limit: float = STUN_LIMIT) -> Answer:
+async def ask_tcp(address: tuple[str, int], limit: float | None = None) -> Answer:
     """Ask by TCP, as for `ask_udp`: tells a server that is down from UDP that is dropped."""
     from aioice import stun
 
@@ -146,7 +146,7 @@ async def ask_tcp(address: tuple[str, int], limit: float = STUN_LIMIT) -> Answer
     began = time.monotonic()
     writer: asyncio.StreamWriter | None = None
     try:
-        async with asyncio.timeout(limit):
+        async with asyncio.timeout(STUN_LIMIT if limit is None else limit):
             reader, writer = await asyncio.open_connection(*address)
             writer.write(bytes(request))
             header = await reader.readexactly(stun.HEADER_LENGTH)

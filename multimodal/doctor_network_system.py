@@ -71,8 +71,9 @@ def examine_udp_ports() -> Finding:
 def clock_of_the_kernel() -> Finding:
     """Whether a time service steers this machine's clock."""
     tried = "asked the kernel whether its clock is steered (adjtimex; nothing was set)"
-    if time.time() < 1.7e9:
-        came = f"the clock says {time.strftime('%Y-%m-%d', time.gmtime())}, which is past"
+    now = time.time()
+    if now < 1.7e9:
+        came = f"the clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}, which is past"
         return broken("clock", tried, came, "set it: every join token and every certificate would be refused")
     try:
         # modes = 0 in the first field: only read. The rest of the struct is smaller than this on every Linux.

@@ -85,13 +85,13 @@ def check_network(options: argparse.Namespace) -> None:
 
 
 def _credentials(options: argparse.Namespace, environment: Mapping[str, str]) -> Any:
-    from multimodal.doctor_network_ice import CREDENTIAL_LIFETIME, Credentials, rest_credentials
+    from multimodal.doctor_network_ice import Credentials, shared_secret
 
     if options.turn_secret_env is not None:
         if options.turn_user is not None or options.turn_password_env is not None:
             raise UsageError("--turn-secret-env makes user and password; leave --turn-user and --turn-password-env out")
         secret = _variable(options.turn_secret_env, "--turn-secret-env", environment)
-        return rest_credentials(secret, now=time.time(), lifetime=CREDENTIAL_LIFETIME)
+        return shared_secret(secret, now=time.time())
     if (options.turn_user is None) != (options.turn_password_env is None):
         raise UsageError("--turn-user and --turn-password-env belong together")
     if options.turn_user is None:

@@ -111,7 +111,7 @@ def coturn(
                 stderr=subprocess.STDOUT,
             )
         try:
-            _until_ready(process, log)
+            _until_ready(process, log, [kind for kind in ("UDP", "TCP") if f"no-{kind.lower()}" not in extra])
             yield Coturn(host, port, log=log)
         finally:
             process.terminate()
@@ -122,11 +122,11 @@ def coturn(
                 process.wait()
 
 
-def _until_ready(process: subprocess.Popen[bytes], log: Path) -> None:
+def _until_ready(process: subprocess.Popen[bytes], log: Path, kinds: Sequence[str]) -> None:
     limit = time.monotonic() + _READY_LIMIT
     while time.monotonic() < limit:
         said = log.read_text(errors="replace")
-        if "UDP listener opened" in said and "TCP listener opened" in said and "admin thread" in said:
+        if "admin thread" in said and all(f"{kind} listener opened" in said for kind in kinds):
             return
         if process.poll() is not None:
             break
