@@ -3,6 +3,7 @@
 POST   /whep/{tour}          Content-Type application/sdp, an offer -> 201, the answer, Location (a seat), ETag
 POST   /whep/{tour}/{seat}   the same, for a viewer that comes back to its seat: it goes on where it was
 DELETE /whep/{tour}/{seat}   gives up the seat -> 200, and 404 from then on
+the same seats over a WebSocket, and over server-sent events: `multimodal.serving.roads`
 GET    /player/{file}        the player
 """
 
@@ -122,6 +123,8 @@ def asgi(
         limits=limits,
         recorder=recorder,
     )
+    from multimodal.serving.roads import roads  # it leans on this module
+
     server = _Signalling(door, {"ice_servers": ice_servers, "bind_addresses": bind_addresses})
 
     @asynccontextmanager
@@ -144,6 +147,7 @@ def asgi(
             Route("/whep/{tour:path}", server.offer, methods=["POST"]),
             Route("/whep/{tour:path}", server.options, methods=["OPTIONS"]),
             Route("/whep/{tour:path}/{seat}", server.end, methods=["DELETE"]),
+            *roads(door),
             Route("/player/{name}", _player, methods=["GET"]),
         ],
         middleware=[cors],
@@ -250,7 +254,9 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
     hint = "POST an offer to whep/{tour}, DELETE whep/{tour}/{id}, GET player/product-tour.js"
-    body = Problem(error.status_code, code, f"{request.method[:20]} {request.url.path[:80]}: {error.detail}", hint).body()
+    body = Problem(
+        error.status_code, code, f"{request.method[:20]} {request.url.path[:80]}: {error.detail}", hint
+    ).body()
     return JSONResponse(body, error.status_code, dict(error.headers or {}))
 
 

@@ -16,11 +16,17 @@ from typing import Any
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from multimodal.errors import UsageError
 from multimodal.stream import MultiModalStream
+from multimodal.wire import MESSAGE_LIMIT_BYTES
 
-__all__ = ["Recordings", "serve"]
+__all__ = ["UNSENT_BYTES", "Recordings", "SmallBuffers", "serve"]
+
+UNSENT_BYTES = 16 * 1024
+"""Bytes of one connection that the kernel takes before it has sent them. It would take megabytes on a slow road, and
+words would wait behind them where nothing can overtake any more."""
 
 
 def serve(app: ASGIApp, port: int, what: str) -> int:
@@ -42,7 +48,18 @@ def serve(app: ASGIApp, port: int, what: str) -> int:
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"port {port} on 127.0.0.1 cannot be had ({reason}); choose another with --port") from error
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3, ws="none")
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        timeout_graceful_shutdown=3,
+        ws=SmallBuffers,
+        ws_max_size=MESSAGE_LIMIT_BYTES,
+        # Viewers ping by themselves, and pictures are compressed already.
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
+    )
     config.load()  # imports the protocols: in the loop it would be a stop of a tenth of a second
     server = _Server(config)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
@@ -63,7 +80,22 @@ def serve(app: ASGIApp, port: int, what: str) -> int:
     return 0
 
 
+class SmallBuffers(WebSocketsSansIOProtocol):
+    """A WebSocket whose transport keeps nothing for itself, so that what has not left shows where it can be paced."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
+        super().connection_made(transport)
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=0)
+
+
 class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the sessions first: viewers hear why, and event streams, which else would be waited for, end."""
+        await self.lifespan.shutdown()
+        await super().shutdown(sockets)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leaves signals to `_stopped_by_signals`: here they would be handed on while the loop still has to end."""

@@ -63,7 +63,7 @@ class QueuedLink:
         self._under_way = False
         self._writing: asyncio.Task[None] | None = None
         self._writable: Callable[[], None] = _nothing
-        self._close_code = 1000
+        self._close_code, self._close_reason = 1000, ""
         self._task: asyncio.Task[None] | None = None
 
     # ---- the link ------------------------------------------------------------------------------------------------

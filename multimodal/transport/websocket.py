@@ -6,11 +6,15 @@ What holds that down is the scheduler's pacing, and that it is told honestly wha
 
 from __future__ import annotations
 
-from multimodal.errors import ChannelClosedError, ChannelClosedOK, TransportError
+from multimodal.errors import ChannelClosedError, ChannelClosedOK, JoinRefused, TransportError
 from multimodal.transport.outgoing import Message, QueuedLink
 from multimodal.wire import MESSAGE_LIMIT_BYTES
 
-__all__ = ["WebSocketLink"]
+__all__ = ["REFUSED", "WebSocketLink"]
+
+REFUSED = 4000
+"""A refusal closes with this and the HTTP status: the range that RFC 6455, section 7.4.2, leaves to applications. A
+page learns nothing of an upgrade that is refused."""
 
 _CLEAN = (1000, 1001)
 """RFC 6455, section 7.4.1: the purpose is fulfilled; the page, or the server, goes away."""
@@ -25,6 +29,16 @@ class WebSocketLink(QueuedLink):
         send: ASGI's: takes ``websocket.send`` and ``websocket.close``.
         inbox: None = one for what a viewer says.
     """
+
+    async def refuse(self, status: int, code: str) -> None:
+        """Close it before anything was said.
+
+        Args:
+            status: as HTTP would have it.
+            code: for programs.
+        """
+        self._close_code, self._close_reason = REFUSED + status, code
+        await self.aclose()
 
     def _event(self, text: str) -> Message:
         return {"type": "websocket.send", "text": text}
@@ -50,13 +64,16 @@ class WebSocketLink(QueuedLink):
                 self._drop(ChannelClosedError("the peer flooded the link"), _POLICY)
 
     async def _finish(self) -> None:
-        # A reason of more than 123 bytes would not fit into the frame (RFC 6455, section 5.5).
-        reason = "" if self._close_code in _CLEAN else str(self._inbox.ended)[:100]
+        reason = self._close_reason or ("" if self._close_code in _CLEAN else str(self._inbox.ended))
+        # More than 123 bytes would not fit into the frame (RFC 6455, section 5.5).
+        reason = reason.encode()[:120].decode(errors="ignore")
         await self._send_asgi({"type": "websocket.close", "code": self._close_code, "reason": reason})
 
 
 def _farewell(message: Message) -> TransportError:
     code, reason = message.get("code", 1005), str(message.get("reason") or "")[:200]
+    if REFUSED + 400 <= code < REFUSED + 600:
+        return JoinRefused("the WebSocket", code - REFUSED, reason, "the viewer was not let in")
     if code in _CLEAN:
         return ChannelClosedOK("the peer closed the connection" + (f": {reason}" if reason else ""))
     return ChannelClosedError(f"the connection was lost (code {code}{': ' + reason if reason else ''})")
