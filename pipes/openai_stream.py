@@ -1,0 +1,190 @@
+"""What an OpenAI-compatible server streams -> tokens. Pure: events of its response in, tokens out.
+
+    O1  A chunk without choices, with fields nobody knows, without `finish_reason`, or of another choice than the first
+        adds nothing and is no fault; a role with empty content is no token.
+    O2  Text is taken from a chunk of a chat (`delta.content`) as from one of a completion (`text`), also from the chunk
+        that finishes.
+    O3  Where a chunk brings token ids, it is as many tokens; all but the last are empty. Else it is one (a delta).
+    O4  An error within the stream is an error, whatever form it has: an object, a bare string, text that is not JSON.
+    O5  The stream has ended where a `finish_reason` came, or `[DONE]`. Ending without either is a lost connection.
+    O6  Stop sequences end it here too: some servers let them through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from multimodal.errors import PipeError
+from multimodal.pipes.stops import StopSequences
+from multimodal.sse_reader import SSEEvent
+from multimodal.values import Token
+
+__all__ = ["AnswerStream", "Usage", "error_words", "payload"]
+
+ERROR_CHARS = 300
+"""Of a server's own words, so many are repeated."""
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens as the server counted them; 0 = it did not say."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class _Part(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    index: int = 0
+    delta: _Part | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+    token_ids: list[int] | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: Usage | None = None
+    error: Any = None
+    detail: Any = None
+
+
+_decoder = msgspec.json.Decoder(_Chunk)
+
+
+class AnswerStream:
+    """One answer (O1-O6 above).
+
+    Args:
+        server: named in errors.
+        stop: sequences that end it and are not shown.
+    """
+
+    def __init__(self, server: str, stop: Sequence[str] = ()) -> None:
+        self.server = server
+        self.finish_reason = ""
+        """Why the server ended it: ``stop``, ``length``, or a word of its own; "" = not yet."""
+        self.usage = Usage()
+        self.tokens = 0
+        self.by_ids = False
+        """Its chunks bring token ids: a token is a token, not a delta."""
+        self._stops = StopSequences(stop)
+        self._done = False
+
+    @property
+    def ended(self) -> bool:
+        """Nothing more can come."""
+        return self._done or self._stops.hit is not None
+
+    def feed(self, event: SSEEvent) -> list[Token]:
+        """The tokens of one event.
+
+        Raises:
+            PipeError: the server says that it failed, or what it says cannot be read (O4).
+        """
+        if self.ended:
+            return []
+        data = event.data.strip()
+        if data == "[DONE]":
+            return self._end()
+        try:
+            chunk = _decoder.decode(data)
+        except msgspec.DecodeError as error:
+            raise PipeError(
+                f"{self.server} failed in the middle of its answer: it sent {error_words(data)!r}", retryable=True
+            ) from error
+        failure = chunk.error or (chunk.detail if chunk.choices is None else None)
+        if failure or event.event == "error":
+            raise PipeError(
+                f"{self.server} failed in the middle of its answer: {error_words(failure or data)}", retryable=True
+            )
+        if chunk.usage is not None:
+            self.usage = chunk.usage
+        tokens: list[Token] = []
+        for choice in chunk.choices or ():
+            if choice.index == 0:
+                tokens += self._choice(choice)
+        return tokens
+
+    def close(self) -> list[Token]:
+        """The response has ended; gives what was held back.
+
+        Raises:
+            PipeError: it was cut off (O5).
+        """
+        if self.ended:
+            return []
+        if not self.finish_reason:
+            raise PipeError(
+                f"the connection to {self.server} was lost in the middle of its answer, after {self.tokens} tokens:"
+                " it sent neither a finish_reason nor [DONE]",
+                retryable=True,
+            )
+        return self._end()
+
+    def _choice(self, choice: _Choice) -> list[Token]:
+        text = (choice.delta.content if choice.delta is not None else choice.text) or ""
+        ids = choice.token_ids or []
+        if choice.finish_reason:
+            self.finish_reason = choice.finish_reason
+        if not text and not ids:
+            return []
+        self.by_ids = self.by_ids or bool(ids)
+        count = max(1, len(ids))
+        self.tokens += count
+        shown = self._stops.push(text)
+        if self._stops.hit is not None:
+            self.finish_reason = "stop"
+        return [Token("")] * (count - 1) + [Token(shown)]
+
+    def _end(self) -> list[Token]:
+        self._done = True
+        self.finish_reason = self.finish_reason or "stop"
+        rest = self._stops.flush()
+        # It belongs to tokens that were counted when they came, and is one more only as an item of the pipe.
+        return [Token(rest)] if rest else []
+
+
+def payload(
+    model: str,
+    prompt: str | Sequence[Mapping[str, Any]],
+    *,
+    system: str = "",
+    chat: bool = True,
+    settings: Mapping[str, Any],
+) -> bytes:
+    """The JSON body of a request for a streamed answer.
+
+    Args:
+        model: as the server calls it.
+        prompt: a user's words, or the messages of a chat.
+        system: a system message before them.
+        chat: False = a completion of `prompt` as it stands.
+        settings: further fields; None = left out.
+    """
+    body: dict[str, Any] = {"model": model, "stream": True}
+    if not chat:
+        body["prompt"] = prompt
+    else:
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(each) for each in prompt]
+        body["messages"] = [{"role": "system", "content": system}, *messages] if system else messages
+    body.update({name: value for name, value in settings.items() if value is not None})
+    return msgspec.json.encode(body)
+
+
+def error_words(found: Any) -> str:
+    """What a server says of its failure, short, from whichever form it has (O4)."""
+    if isinstance(found, str):
+        try:
+            found = msgspec.json.decode(found)
+        except msgspec.DecodeError:
+            return " ".join(found.split())[:ERROR_CHARS] or "it said nothing"
+    for name in ("error", "message", "detail"):
+        if isinstance(found, Mapping) and found.get(name):
+            return error_words(found[name])
+    return " ".join(str(found).split())[:ERROR_CHARS] or "it said nothing"

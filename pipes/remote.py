@@ -1,0 +1,286 @@
+"""A text pipe over any server that speaks the OpenAI API: vLLM, transformers serve, a cluster behind one address.
+
+The only module that speaks HTTP for text. The stream is read as it is asked for: a reader that stops is felt by the
+server through TCP. Closing the pipe closes the connection, which is how these servers learn that nobody listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from multimodal.errors import PipeError, RemoteProtocolError, UsageError
+from multimodal.pipes.base import played_already
+from multimodal.pipes.openai_stream import AnswerStream, Usage, error_words, payload
+from multimodal.pipes.upstreams import Server, Upstreams
+from multimodal.sse_reader import SSEDecoder
+from multimodal.values import Token
+
+__all__ = ["CONNECT_LIMIT", "FIRST_LIMIT", "IDLE_LIMIT", "RemoteTextPipe"]
+
+log = logging.getLogger(__name__)
+
+CONNECT_LIMIT = 3.0
+"""Seconds in which a server takes the connection."""
+FIRST_LIMIT = 60.0
+"""Seconds to its first bytes: a busy server queues, and then reads the prompt."""
+IDLE_LIMIT = 20.0
+"""Seconds between two of its chunks; a batch step of a large model on a CPU takes two."""
+_TRY_ELSEWHERE = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses that say nothing about the request: another server may take it."""
+
+
+class RemoteTextPipe:
+    """One answer of an OpenAI-compatible server, token by token (T1-T7).
+
+    A server that cannot be reached, is busy or fails before the first token is replaced by the next; once a token came,
+    a failure is an error, and never a quiet end.
+
+    Args:
+        base_url: the server's, with the path up to ``/v1``; several of them, or an `Upstreams` that pipes share.
+        model: as the server calls it.
+        prompt: a user's words, or the messages of a chat.
+        system: a system message before them.
+        chat: False = ask for a completion of `prompt` as it stands (``/completions``).
+        max_tokens, temperature, top_p, stop, seed: as the API has them; None = the server's own.
+        token_ids: ask for token ids, so that a token is a token; of vLLM. Else one delta is one token.
+        extra: further fields of the request, such as ``{"top_k": 20}``.
+        api_key: sent as Bearer; never logged.
+        connect_limit, first_limit, idle_limit: seconds for the connection, the first bytes, and between two chunks.
+
+    Raises:
+        UsageError: an argument of the wrong kind; httpx2 is not installed. Later: the server refused the request, in
+            its own words.
+        PipeError: out of the iteration: no server answered, or one failed in the middle.
+    """
+
+    def __init__(
+        self,
+        base_url: str | Sequence[str] | Upstreams,
+        model: str,
+        prompt: str | Sequence[Mapping[str, Any]],
+        *,
+        system: str = "",
+        chat: bool = True,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+        token_ids: bool = False,
+        extra: Mapping[str, Any] | None = None,
+        api_key: str = "",
+        connect_limit: float = CONNECT_LIMIT,
+        first_limit: float = FIRST_LIMIT,
+        idle_limit: float = IDLE_LIMIT,
+    ) -> None:
+        if not isinstance(model, str) or not model:
+            raise UsageError(f"model={model!r}: give the name by which the server knows it")
+        if not chat and not isinstance(prompt, str):
+            raise UsageError("chat=False asks for a completion of one text; give prompt as a string")
+        if not prompt:
+            raise UsageError("prompt is empty; give words, or the messages of a chat")
+        self.upstreams = base_url if isinstance(base_url, Upstreams) else Upstreams(base_url)
+        self.model = model
+        self.stop = [stop] if isinstance(stop, str) else list(stop)
+        settings: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+            "top_p": top_p,
+            "stop": self.stop or None,
+            "seed": seed,
+            "return_token_ids": True if token_ids else None,
+            **(extra or {}),
+        }
+        self._body = payload(model, prompt, system=system, chat=chat, settings=settings)
+        self._path = "/chat/completions" if chat else "/completions"
+        self._headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._limits = (connect_limit, first_limit, idle_limit)
+        self.token_unit = "token" if token_ids else "delta"
+        self._httpx = _httpx2()
+        self._client: Any = None
+        self._response: Any = None
+        self._bytes: AsyncIterator[bytes] | None = None
+        self._server: Server | None = None
+        self._decoder = SSEDecoder()
+        self._answer: AnswerStream | None = None
+        self._waiting: deque[Token] = deque()
+        self._over = self._iterated = False
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens as the server counted them, once it said so."""
+        return self._answer.usage if self._answer is not None else Usage()
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the server ended the answer; "" = it has not."""
+        return self._answer.finish_reason if self._answer is not None else ""
+
+    @property
+    def server(self) -> str:
+        """The base URL of the server that answers; "" = none yet."""
+        return self._server.url if self._server is not None else ""
+
+    def __aiter__(self) -> RemoteTextPipe:
+        if self._over:
+            raise played_already(self)
+        return self
+
+    async def __anext__(self) -> Token:
+        if self._over and not self._waiting:
+            raise StopAsyncIteration
+        try:
+            while not self._waiting:
+                if self._answer is None:
+                    await self._begin()
+                elif not await self._more():
+                    await self._end(ok=True)
+                    raise StopAsyncIteration
+        except (PipeError, UsageError) as error:
+            await self._end(ok=False if isinstance(error, PipeError) else None)
+            raise
+        except asyncio.CancelledError:
+            await self._end(ok=None)
+            raise
+        return self._waiting.popleft()
+
+    async def aclose(self) -> None:
+        """Close the connection: the server stops. Twice is once."""
+        self._waiting.clear()
+        await self._end(ok=None)
+
+    async def _begin(self) -> None:
+        """Up to the first token: here, and only here, another server may be tried."""
+        tried: list[str] = []
+        last: PipeError | None = None
+        while (server := self.upstreams.pick(_now(), tried)) is not None:
+            tried.append(server.url)
+            self._server, self._decoder = server, SSEDecoder()
+            self._answer = AnswerStream(server.url, self.stop)
+            try:
+                await self._ask(server)
+                while not self._waiting and await self._more():
+                    pass
+                return
+            except PipeError as error:
+                last = error
+                await self._release(ok=False)
+                log.warning(
+                    "%s; %s", error, "another server is asked" if len(tried) < self._count else "no other is left"
+                )
+            self._answer = None
+        assert last is not None
+        raise last
+
+    @property
+    def _count(self) -> int:
+        return len(self.upstreams.servers)
+
+    async def _ask(self, server: Server) -> None:
+        httpx, (connect, first, _) = self._httpx, self._limits
+        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=connect), trust_env=False)
+        try:
+            request = self._client.build_request(
+                "POST", server.url + self._path, content=self._body, headers=self._headers
+            )
+            async with asyncio.timeout(first):
+                self._response = await self._client.send(request, stream=True)
+                if self._response.status_code != 200:
+                    await self._refused(server, await _beginning(self._response))
+        except TimeoutError as error:
+            raise PipeError(f"{server.url} gave no answer within {first:g} s", retryable=True) from error
+        except httpx.HTTPError as error:
+            raise PipeError(f"{server.url} cannot be reached: {_why(error)}", retryable=True) from error
+        kind = self._response.headers.get("content-type", "")
+        if not kind.startswith("text/event-stream"):
+            raise PipeError(f"{server.url} answered with {kind or 'no content type'} and not with an event stream")
+        self._bytes = self._response.aiter_bytes()
+
+    async def _refused(self, server: Server, body: bytes) -> None:
+        status = self._response.status_code
+        words = f"{server.url} refused the request ({status}): {error_words(body.decode(errors='replace'))}"
+        if status in _TRY_ELSEWHERE:
+            raise PipeError(words, retryable=True)
+        raise UsageError(words)
+
+    async def _more(self) -> bool:
+        """Read on; False = the answer has ended."""
+        answer, stream = self._answer, self._bytes
+        assert answer is not None
+        assert stream is not None
+        if answer.ended:
+            return False
+        idle = self._limits[2] if answer.tokens else self._limits[1]
+        try:
+            async with asyncio.timeout(idle):
+                data = await anext(stream, None)
+        except TimeoutError as error:
+            raise PipeError(
+                f"{answer.server} sent nothing for {idle:g} s, after {answer.tokens} tokens", retryable=True
+            ) from error
+        except self._httpx.HTTPError as error:
+            raise PipeError(
+                f"the connection to {answer.server} was lost in the middle of its answer, after {answer.tokens}"
+                f" tokens: {_why(error)}",
+                retryable=True,
+            ) from error
+        if data is None:
+            self._waiting.extend(answer.close())
+            return bool(self._waiting)
+        try:
+            events = self._decoder.feed(data)
+        except RemoteProtocolError as error:
+            raise PipeError(f"{answer.server}: {error}") from error
+        for event in events:
+            self._waiting.extend(answer.feed(event))
+        return True
+
+    async def _end(self, *, ok: bool | None) -> None:
+        self._over = True
+        await self._release(ok=ok)
+
+    async def _release(self, *, ok: bool | None) -> None:
+        server, self._bytes = self._server, None
+        response, self._response = self._response, None
+        client, self._client = self._client, None
+        if client is not None and server is not None:
+            self.upstreams.done(server, _now(), ok=ok)
+        for closing in (response, client):
+            if closing is not None:
+                with suppress(self._httpx.HTTPError):
+                    await asyncio.shield(asyncio.ensure_future(closing.aclose()))
+
+
+async def _beginning(response: Any) -> bytes:
+    """Of a refusal, as much as anybody wants to read."""
+    body = b""
+    async for data in response.aiter_bytes():
+        body += data
+        if len(body) > 4096:
+            break
+    return body
+
+
+def _why(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _httpx2() -> Any:
+    try:
+        import httpx2
+    except ImportError as error:
+        raise UsageError(
+            "asking a server needs httpx2: install it with `pip install 'multimodal-stream[remote]'`"
+        ) from error
+    return httpx2

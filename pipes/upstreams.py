@@ -1,0 +1,106 @@
+"""Which of several equal servers to ask: the least loaded of those that are well. Pure: time is an argument.
+
+U1  Of the servers that are well, the one with the fewest answers under way is asked; of equals, the one that was
+    asked least recently.
+U2  One that fails `EJECT_AFTER` times in a row is left out for `EJECT_SECONDS`, twice as long after each further
+    failure, at most `EJECT_LIMIT`. Then one request may try it; its success makes it well again.
+U3  Where none is well, the one whose time is up first is asked all the same: a wrong guess must not turn all away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from multimodal.errors import UsageError
+
+__all__ = ["EJECT_AFTER", "EJECT_LIMIT", "EJECT_SECONDS", "Server", "Upstreams"]
+
+EJECT_AFTER = 2
+EJECT_SECONDS = 5.0
+EJECT_LIMIT = 120.0
+
+
+@dataclass
+class Server:
+    """One server and how it does."""
+
+    url: str
+    active: int = 0
+    """Answers under way."""
+    failures: int = 0
+    """In a row."""
+    asked: int = 0
+    out_until: float = 0.0
+    trying: bool = False
+
+    def well(self, now: float) -> bool:
+        """It may be asked."""
+        return self.failures < EJECT_AFTER or (now >= self.out_until and not self.trying)
+
+
+class Upstreams:
+    """Several servers of one model (U1-U3 above); share one among all pipes that use them.
+
+    Args:
+        urls: base URLs, each with the path up to and including ``/v1``.
+
+    Raises:
+        UsageError: none, one that is no http or https URL, or one twice.
+    """
+
+    def __init__(self, urls: str | Iterable[str]) -> None:
+        given = [urls] if isinstance(urls, str) or not isinstance(urls, Iterable) else list(urls)
+        checked = [_checked(url) for url in given]
+        if not checked or len(set(checked)) < len(checked):
+            raise UsageError(f"base_url={given!r}: give one URL, or several different ones")
+        self.servers: Sequence[Server] = [Server(url) for url in checked]
+
+    def pick(self, now: float, avoid: Iterable[str] = ()) -> Server | None:
+        """The server to ask next, marked as asked; None = all were tried.
+
+        Args:
+            now: seconds, monotonic.
+            avoid: URLs that this request has tried already.
+        """
+        tried = set(avoid)
+        left = [server for server in self.servers if server.url not in tried]
+        well = [server for server in left if server.well(now)]
+        if well:
+            chosen = min(well, key=lambda server: (server.active, server.asked))
+        elif left:
+            chosen = min(left, key=lambda server: server.out_until)
+        else:
+            return None
+        chosen.active += 1
+        chosen.asked += 1
+        chosen.trying = chosen.failures >= EJECT_AFTER
+        return chosen
+
+    def done(self, server: Server, now: float, *, ok: bool | None) -> None:
+        """An answer has ended.
+
+        Args:
+            server: which `pick` gave.
+            now: seconds, monotonic.
+            ok: False = the server's failure; None = neither: the reader left, or asked for something wrong.
+        """
+        server.active -= 1
+        server.trying = False
+        if ok:
+            server.failures, server.out_until = 0, 0.0
+        elif ok is False:
+            server.failures += 1
+            if server.failures >= EJECT_AFTER:
+                wait = EJECT_SECONDS * 2 ** min(server.failures - EJECT_AFTER, 16)
+                server.out_until = now + min(wait, EJECT_LIMIT)
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError(f"base_url={url!r} is no http(s) URL; give one like http://127.0.0.1:8000/v1")
+    if parts.username or parts.password:
+        raise UsageError("base_url holds a password, which would be in every log; give api_key=... instead")
+    return url.rstrip("/")
