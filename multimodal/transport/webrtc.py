@@ -93,6 +93,8 @@ class WebRTCLink:
         self._events = self._channel("events", *EVENTS_CHANNEL, ordered=True)
         self._images = self._channel("images", *IMAGES_CHANNEL, ordered=False)
         self._pc.add_listener("connectionstatechange", self._on_state)
+        if relay_only:
+            bind_addresses = ()
         self._adapt_ice(host_addresses() if bind_addresses is None else list(bind_addresses))
 
     @classmethod

@@ -61,11 +61,18 @@ class Lab:
     def start(self, place: str, *words: str) -> subprocess.Popen[str]:
         """Start a program on one of the machines."""
         return subprocess.Popen(
-            [*self.enter(place), *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*self.enter(place), *words],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
-    def drop_udp(self) -> None:
-        """From now on no UDP passes the router, in either direction."""
+    def drop_udp(self, but_port: int | None = None) -> None:
+        """From now on no UDP passes the router, in either direction, but to and from one port of either side."""
+        for end in ("sport", "dport") if but_port is not None else ():
+            _ip("rule", "add", "pref", "9", "ipproto", "udp", end, str(but_port), "lookup", "main")
         _ip("rule", "add", "pref", "10", "ipproto", "udp", "blackhole")
 
     def pass_udp(self) -> None:
