@@ -258,8 +258,7 @@ class Connection:
         # What it is told in sum did not arrive one by one.
         self.seat.acked_seq = max(self.seat.acked_seq, self.cursor)
         fold = self.live.fold
-        due = {key for key in fold.assets if self.live.stream.due(key) is not None}
-        self._queue_known([key for key in fold.assets if key in due or key in fold.wanted])
+        self._queue_known([key for key in fold.assets if self._due(key) is not None])
 
     # ---- what comes in -------------------------------------------------------------------------------------------
 
@@ -402,7 +401,7 @@ class Connection:
             if isinstance(event, AssetReserved | Reveal):
                 self._queue_picture(event.key)
         for key in self.scheduler.waiting_pictures:
-            self.scheduler.set_due(key, self.live.stream.due(key))
+            self.scheduler.set_due(key, self._due(key))
 
     def _queue_known(self, keys: Sequence[str] | dict[str, AssetReserved]) -> None:
         for key in keys:
@@ -419,7 +418,16 @@ class Connection:
         if picture.sha256[: wire.HAVE_CHARS] in self._have and not again:
             self.pictures_kept += 1
         else:
-            self.scheduler.queue_picture(key, picture.data, self.live.stream.due(key))
+            self.scheduler.queue_picture(key, picture.data, self._due(key))
+
+    def _due(self, key: str) -> int | None:
+        """Where a picture is needed next: at once, if it is on the stage; None = nowhere, as far as is known."""
+        fold = self.live.fold
+        if key in fold.wanted:
+            return -1
+        due = self.live.stream.due(key)
+        gone = key in fold.revealed and fold.last is not None and due is not None and due < fold.last.tok
+        return None if gone else due
 
     def _resend(self, key: str, ranges: Sequence[tuple[int, int]]) -> None:
         picture = self.live.stream.picture(key)
@@ -428,7 +436,7 @@ class Connection:
         elif any(not 0 <= begin < end <= len(picture.data) for begin, end in ranges):
             self._mark_malformed(f"it asks for bytes {list(ranges)[:3]} of a picture of {len(picture.data)}")
         else:
-            self.scheduler.queue_ranges(key, picture.data, ranges, self.live.stream.due(key))
+            self.scheduler.queue_ranges(key, picture.data, ranges, self._due(key))
 
     def _pump(self, now: float | None = None) -> None:
         now = self._now() if now is None else now
