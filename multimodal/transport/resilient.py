@@ -142,7 +142,7 @@ class ResilientViewer(Viewer):
         """Why each attempt and each connection failed; the last 100."""
         self._token, self._roads, self._take = token, tuple(roads), take or connectors()
         self._fallback_after, self._give_up = fallback_after, give_up
-        self._greeted = bool(seat)
+        self._greeted, self._found_seat = bool(seat), not seat
 
     async def watch(self) -> Seen:
         """View to the end of the stream. Cancelling closes the connection.
@@ -163,7 +163,10 @@ class ResilientViewer(Viewer):
             faults = faults + 1 if isinstance(error, RemoteProtocolError) else 0
             self.failures = [*self.failures[-99:], str(error)]
             if isinstance(error, JoinRefused) and error.code in FINAL:
-                raise error
+                if error.code != "no_such_seat" or self.protocol.cursor >= 0 or not self._found_seat:
+                    raise error
+                # The hello did not arrive, so the server has not kept the seat, and nothing was missed.
+                self.seat, self._greeted = "", False
             if faults >= _FAULTS:
                 raise error
             if self._loop.time() - since >= self._give_up:
