@@ -53,7 +53,7 @@ local function kept(at)
   if not top then return nil end
   local since = at - (redis.call('HGET', state, 'keep_ms') or math.huge)
   local low = ending('-')
-  if low.t >= since or low.last == top.last then return low, top end
+  if low.t >= since then return low, top end
   local old, young, found = low.last, top.last, top
   while young - old > 1 do
     local middle = math.floor((old + young) / 2)

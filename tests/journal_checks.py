@@ -6,8 +6,8 @@ A store hands out journals on one memory, as several processes would have them, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 import pytest
 
@@ -15,7 +15,7 @@ from multimodal.errors import JournalGap, LeaseHeld, LeaseLost, UsageError
 from multimodal.events import Text
 from multimodal.journal import Entry, Journal, Lease, Mark
 
-__all__ = ["CHECKS", "LEASE", "Store", "entry", "flat"]
+__all__ = ["CHECKS", "LEASE", "Check", "Store", "entry", "flat"]
 
 LEASE = 3.0
 
@@ -42,7 +42,7 @@ def flat(entries: list[Entry]) -> list[bytes]:
     return [event for each in entries for event in each.events]
 
 
-Check = Callable[[Store], Awaitable[None]]
+Check = Callable[[Store], Coroutine[Any, Any, None]]
 CHECKS: list[Check] = []
 
 

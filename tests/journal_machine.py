@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from unittest import TestCase
@@ -206,7 +206,7 @@ class JournalMachine(RuleBasedStateMachine):
                 assert whole == [each for _, each in log.kept]
 
 
-def machine_case(machine: type[JournalMachine], examples: int) -> Callable[[], TestCase]:
+def machine_case(machine: type[JournalMachine], examples: int) -> type[TestCase]:
     """The test case of a machine, for a module to hold."""
     case = machine.TestCase
     case.settings = settings(max_examples=examples, stateful_step_count=40, deadline=None)

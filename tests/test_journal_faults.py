@@ -331,3 +331,42 @@ def test_a_frozen_redis_is_given_its_time_and_no_more(own_redis_server: RedisSer
             assert await journal.read("s", -1) == [entry(0), entry(1), entry(2)]
 
     run(scenario())
+
+
+def test_a_connection_that_was_cut_on_the_way_is_made_again(own_redis_server: RedisServer) -> None:
+    """As a firewall does with one that was idle: it is found out by the first use, and that is not lost."""
+
+    async def scenario() -> None:
+        cut = 0
+        made: list[asyncio.StreamWriter] = []
+
+        async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter, cuts: bool) -> None:
+            nonlocal cut
+            while data := await source.read(65_536):
+                if cuts and cut > 0:
+                    cut -= 1
+                    break
+                target.write(data)
+            for each in (target, made[-1]):
+                each.transport.abort()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            made.append(writer)
+            source, target = await asyncio.open_connection("127.0.0.1", own_redis_server.port)
+            await asyncio.gather(pump(reader, target, True), pump(source, writer, False), return_exceptions=True)
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as proxy:
+            journal = RedisJournal(f"redis://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+            lease = await journal.open("s", "ann")
+            await journal.append(lease, [entry(0)])
+            cut = 1
+            await journal.append(lease, [entry(1)])
+            assert len(made) == 2
+            cut = 2
+            with pytest.raises(JournalError, match="cannot be reached"):
+                await journal.append(lease, [entry(2)])
+            await journal.append(lease, [entry(2)])
+            assert await journal.last_seq("s") == 2
+            await journal.aclose()
+
+    run(scenario())
