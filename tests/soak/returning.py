@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from multimodal import wire
-from multimodal.errors import ChannelClosedError, TransportError
+from multimodal.errors import ChannelClosedError, JoinRefused, UsageError
 from multimodal.events import AnyEvent
 from multimodal.sync.link import LinkProfile
 from multimodal.transport.base import Link
 from multimodal.transport.live import LiveSession, Seat
 from multimodal.transport.memory import MemoryLink, memory_link
-from multimodal.transport.viewer import Viewer
+from multimodal.transport.resilient import ResilientViewer
 
-__all__ = ["BACKOFF", "Emitted", "MemoryRoad", "Returning"]
-
-BACKOFF = (0.25, 0.5, 1.0)
-"""Seconds between two attempts; the last goes on."""
+__all__ = ["Emitted", "MemoryRoad", "Returning"]
 
 
 class Emitted:
@@ -41,69 +37,33 @@ class Emitted:
             self._on_event(event)
 
 
-class Returning:
-    """Views to the stream's end over as many connections as it takes.
+class Returning(ResilientViewer):
+    """A `ResilientViewer` on a road of this file.
 
     Args:
-        connect: gives a link to its seat; raises TransportError where there is no way.
+        connect: gives a link to its seat, a new one where it is told so; raises TransportError where there is no way.
         hello: the first one.
         on_show: called with every bundle when it is painted.
     """
 
     def __init__(
         self,
-        connect: Callable[[], Awaitable[Link]],
+        connect: Callable[[bool], Awaitable[Link]],
         *,
         hello: wire.Hello | None = None,
         on_show: Callable[[tuple[AnyEvent, ...]], None] | None = None,
     ) -> None:
-        self.connections = 0
-        self.ended = ""
-        self._connect, self._hello, self._on_show = connect, hello, on_show
-        self._viewer: Viewer | None = None
+        async def take(url: str, seat: str, token: str) -> tuple[Link, str]:
+            return await connect(not seat), "http://server.test/whep/demo/seat"
+
+        super().__init__(
+            "http://server.test/whep/demo", roads=["whep"], take={"whep": take}, hello=hello, on_show=on_show
+        )
 
     @property
     def events(self) -> list[AnyEvent]:
         """Every event that was painted, in order."""
-        return [] if self._viewer is None else self._viewer.seen.events
-
-    @property
-    def shown_at(self) -> list[float]:
-        """When each of them was, in seconds of the loop's clock."""
-        return [] if self._viewer is None else self._viewer.seen.at
-
-    @property
-    def pictures(self) -> dict[str, bytes]:
-        """Those that came whole."""
-        return {} if self._viewer is None else self._viewer.seen.pictures
-
-    @property
-    def doubled(self) -> int:
-        """Events that came again and were dropped."""
-        return 0 if self._viewer is None else self._viewer.protocol.doubled
-
-    async def watch(self) -> None:
-        """To the end event, or to a goodbye that is none of a cut."""
-        attempt = 0
-        while not self.ended:
-            try:
-                link = await self._connect()
-            except TransportError:
-                await asyncio.sleep(BACKOFF[min(attempt, len(BACKOFF) - 1)])
-                attempt += 1
-                continue
-            self.connections += 1
-            if self._viewer is None:
-                self._viewer = Viewer(link, hello=self._hello, on_show=self._on_show)
-            else:
-                self._viewer.link, self._viewer.seen.ended = link, ""
-                self._viewer.protocol.rejoin(asyncio.get_running_loop().time())
-            before = len(self.events)
-            with suppress(ChannelClosedError):
-                await self._viewer._view()
-            # Without a word, or with a close that nobody announced: it was a cut.
-            self.ended = self._viewer.seen.ended.removeprefix("closed")
-            attempt = 0 if len(self.events) > before else attempt + 1
+        return self.seen.events
 
 
 class MemoryRoad:
@@ -120,13 +80,21 @@ class MemoryRoad:
         self._profile = LinkProfile(delay=delay)
         self._ends: tuple[MemoryLink, MemoryLink] | None = None
 
-    async def connect(self) -> MemoryLink:
+    async def connect(self, fresh: bool) -> MemoryLink:
         """A new link, made by the server when the viewer's offer came there."""
         await asyncio.sleep(2 * self._profile.delay)
         if not self.up:
             raise ChannelClosedError("there is no way to the server")
-        self._ends = server, client = memory_link(self._profile)
-        self.live.connect(self.seat, server)
+        if self.seat.left and not fresh:
+            raise JoinRefused("memory", 404, "no_such_seat", "this seat was given up")
+        if self.seat.left:
+            self.seat = self.live.sit(Seat(turns=self.seat.turns, record=self.seat.record))
+        server, client = memory_link(self._profile)
+        try:
+            self.live.connect(self.seat, server)
+        except UsageError as error:
+            raise JoinRefused("memory", 404, "no_such_seat", f"{error} ({self.live.reason})") from error
+        self._ends = server, client
         return client
 
     @property

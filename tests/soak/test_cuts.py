@@ -42,22 +42,22 @@ class Cut:
 
     def __init__(self, at: int, *, sent: bool, silent: bool) -> None:
         self.at, self.sent, self.silent = at, sent, silent
-        self.emitted = Emitted(self._on_event)
-        self.live = LiveSession(tour(), keep=30.0)
-        self.road = MemoryRoad(self.live, self.live.sit(Seat(record=self.emitted)))
-        self.viewer = Returning(self.road.connect, on_show=self._on_show)
         self.restored: float | None = None
         self.took: float | None = None
 
     async def play(self) -> None:
+        self.emitted = Emitted(self._on_event)
+        self.live = LiveSession(tour(), keep=30.0)
+        self.road = MemoryRoad(self.live, self.live.sit(Seat(record=self.emitted)))
+        self.viewer = Returning(self.road.connect, on_show=self._on_show)
         async with asyncio.TaskGroup() as group:
             group.create_task(self.live.run())
             await self.viewer.watch()
-        assert self.viewer.ended == "end"
+        assert self.viewer.seen.ended == "end"
         assert self.viewer.events == self.emitted.events
         assert [event.seq for event in self.emitted.events] == list(range(len(self.emitted.events)))
         assert "".join(event.text for event in self.viewer.events if event.kind == "text") == "".join(WORDS)
-        assert self.viewer.pictures == {key: each.data for key, each in PICTURES.items()}
+        assert self.viewer.seen.pictures == {key: each.data for key, each in PICTURES.items()}
 
     def _on_event(self, event: AnyEvent) -> None:
         if self.sent and event.seq == self.at:
@@ -97,7 +97,7 @@ def test_the_link_is_cut_at_every_event(capsys: pytest.CaptureFixture[str]) -> N
             cut = Cut(at, sent=sent, silent=silent)
             virtual(cut.play())
             cuts += 1
-            assert cut.viewer.connections == 1 or cut.restored is not None
+            assert len(cut.viewer.connections) == 1 or cut.restored is not None
             if cut.took is not None:
                 took.append(cut.took)
             else:
@@ -114,7 +114,8 @@ def test_fifty_random_cuts_in_one_tour(seed: int) -> None:
 
     async def scenario() -> None:
         emitted = Emitted()
-        live = LiveSession(tour(WORDS * 12, gap=0.5), keep=30.0)
+        # A session of its own would be over when it is cut before the first hello.
+        live = LiveSession(tour(WORDS * 12, gap=0.5), keep=30.0, open_ended=True)
         road = MemoryRoad(live, live.sit(Seat(record=emitted)))
         viewer = Returning(road.connect)
 
@@ -132,9 +133,9 @@ def test_fifty_random_cuts_in_one_tour(seed: int) -> None:
             sawing = group.create_task(saw())
             await viewer.watch()
             assert sawing.done(), "the tour was over before the cuts were"
-        assert viewer.ended == "end"
-        assert viewer.connections == 51
+        assert viewer.seen.ended == "end"
+        assert len(viewer.connections) == 51
         assert viewer.events == emitted.events
-        assert viewer.pictures == {key: each.data for key, each in PICTURES.items()}
+        assert viewer.seen.pictures == {key: each.data for key, each in PICTURES.items()}
 
     virtual(scenario())

@@ -57,7 +57,7 @@ def test_join_at_every_tenth_token(capsys: pytest.CaptureFixture[str]) -> None:
         assert first.events == emitted.events
         assert len(joined) == len(WORDS) // 10
         for at, viewer in joined:
-            assert viewer.ended == "end"
+            assert viewer.seen.ended == "end"
             snapshot, *rest = viewer.events
             assert isinstance(snapshot, Snapshot)
             place = snapshot.seq + 1
@@ -65,8 +65,8 @@ def test_join_at_every_tenth_token(capsys: pytest.CaptureFixture[str]) -> None:
             assert isinstance(rest[-1], StreamEnd)
             check_snapshot(snapshot, emitted.events[:place])
             needed = {event.key for event in (*snapshot.shown, *rest) if isinstance(event, Reveal)}
-            assert {key: PICTURES[key].data for key in needed}.items() <= viewer.pictures.items()
-            waits.append(viewer.shown_at[0] - at)
+            assert {key: PICTURES[key].data for key in needed}.items() <= viewer.seen.pictures.items()
+            waits.append(viewer.seen.at[0] - at)
         with capsys.disabled():
             trip = f"{2 * DELAY * 1e3:.0f} ms of round trip"
             print(f"\n{len(joined)} joined: the snapshot came after {max(waits) * 1e3:.0f} ms, {trip} included")
