@@ -42,6 +42,7 @@ BENCHES = {
     "images": "a 3000-px photograph to 800 px beside plain Pillow and pyvips, and 195 odd files",
     "import-time": "what `import multimodal` costs and loads",
     "int8": "a trained model in int8 beside float32: size, speed, perplexity, the same text or not",
+    "journal": "an append of one bundle in memory and on Redis, a replay, bytes of an event",
     "links": "a real Chromium behind bad networks, with a hidden tab, and lost last words",
     "overflow": "200 answers for consumers at half their speed, beside clearing the queue and dropping a tenth",
     "paint": "word/picture pairs on captured pixels, with planted faults in the same run",
