@@ -426,9 +426,13 @@ class ViewerProtocol:
                 ranges = tuple(assembly.holes()[: wire.RANGES_LIMIT])
                 self._out.append(wire.encode(wire.Resend(key, ranges)))
 
+    def quiet(self, now: float) -> float:
+        """Seconds since the server was last heard."""
+        return now - self._heard
+
     def silent(self, now: float) -> bool:
         """The server has said nothing for `SERVER_SILENT` seconds: connect anew (V6)."""
-        return now - self._heard >= SERVER_SILENT
+        return self.quiet(now) >= SERVER_SILENT
 
     def _ack(self) -> None:
         self._ack_at = None

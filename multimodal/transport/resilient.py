@@ -2,7 +2,7 @@
 
 F1  WebRTC first. The next road is begun beside it when it has not come to stand within `FALLBACK_AFTER`, or at once
     when it failed; the first to stand is taken, the others are dropped. A new connection begins with the road that
-    stood last.
+    stood last; the time in which that one was silent before counts, but for `HEAD_START`.
 F2  One seat and one cursor on all roads: each connection goes on where the one before ended, and nothing is shown
     twice.
 F3  Between two connections `BACKOFF` passes, from its start again after any that brought something.
@@ -31,6 +31,7 @@ __all__ = [
     "FALLBACK_AFTER",
     "FINAL",
     "GIVE_UP",
+    "HEAD_START",
     "WILL_BE_BACK",
     "Connector",
     "ResilientViewer",
@@ -39,6 +40,9 @@ __all__ = [
 
 FALLBACK_AFTER = 4.0
 """Seconds that a road has to itself. On a bad one WebRTC takes two; where UDP is blocked it never stands."""
+HEAD_START = 1.0
+"""Seconds that the road which stood last has to itself in any case, so that a short outage does not change the road:
+WebRTC stands again within half a second where it can."""
 BACKOFF = (0.25, 0.5, 1.0)
 """Seconds before the first, the second and each further attempt."""
 GIVE_UP = 60.0
@@ -216,6 +220,9 @@ class ResilientViewer(Viewer):
         errors: list[Exception] = []
         attempts: dict[asyncio.Task[Link | Exception], Road] = {}
         stand: list[tuple[Road, Link]] = []
+        patience = self._fallback_after
+        if self.connections:
+            patience = max(min(HEAD_START, patience), patience - self.protocol.quiet(self._loop.time()))
         try:
             async with asyncio.TaskGroup() as group:
                 while not stand and (waiting or attempts):
@@ -223,8 +230,9 @@ class ResilientViewer(Viewer):
                         road = waiting.pop(0)
                         attempts[group.create_task(self._attempt(road))] = road
                     done, _ = await asyncio.wait(
-                        attempts, timeout=self._fallback_after if waiting else None, return_when=asyncio.FIRST_COMPLETED
+                        attempts, timeout=patience if waiting else None, return_when=asyncio.FIRST_COMPLETED
                     )
+                    patience = self._fallback_after
                     for task in done:
                         road, made = attempts.pop(task), task.result()
                         if not isinstance(made, Exception):

@@ -19,7 +19,7 @@ from multimodal.stream import MultiModalStream
 from multimodal.transport.base import Link
 from multimodal.transport.live import LiveSession, Seat
 from multimodal.transport.memory import MemoryLink, memory_link
-from multimodal.transport.resilient import BACKOFF, Connector, ResilientViewer
+from multimodal.transport.resilient import BACKOFF, HEAD_START, Connector, ResilientViewer
 from multimodal.transport.roads import Road
 from multimodal.transport.viewer import Seen
 from tests.support import virtual
@@ -149,6 +149,27 @@ def test_f1_the_next_road_begins_beside_the_first_after_4_s_and_the_first_to_sta
         whole(await tour.watched(viewer), tour, viewer)
         assert tour.tries == [(0.0, "whep", ""), (4.0, "ws", "")]
         assert viewer.connections == ["ws"]
+
+    virtual(act())
+
+
+def test_f1_silence_of_the_road_before_counts_so_that_the_next_stands_within_six_seconds() -> None:
+    async def act() -> None:
+        tour = Tour()
+        cut: list[float] = []
+
+        def on_show(bundle: tuple[AnyEvent, ...]) -> None:
+            if len(tour.links) == 1 and bundle[-1].tok >= 20:
+                tour.rules["whep"] = hangs
+                tour.links[0][0].sever()
+                cut.append(asyncio.get_running_loop().time() - tour.began)
+
+        viewer = tour.viewer(on_show=on_show)
+        whole(await tour.watched(viewer), tour, viewer)
+        (_, first, _), (again, second, _), (beside, third, _) = tour.tries
+        assert (first, second, third) == ("whep", "whep", "ws")
+        assert beside == pytest.approx(again + HEAD_START)
+        assert beside - cut[0] < 5.0
 
     virtual(act())
 
