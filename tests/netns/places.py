@@ -25,6 +25,8 @@ from multimodal import wire
 from multimodal.events import AnyEvent
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
+from multimodal.serving.limits import Quotas
+from multimodal.serving.run import SmallBuffers
 from multimodal.stream import MultiModalStream
 from multimodal.transport.webrtc import IceServer
 from multimodal.values import EncodedImage
@@ -77,10 +79,11 @@ async def serve(options: argparse.Namespace) -> None:
     async def page(_: Request) -> HTMLResponse:
         return HTMLResponse(_PAGE)
 
-    tours = asgi(make, recorder=recorder)
+    tours = asgi(make, recorder=recorder, quotas=Quotas.unlimited())
     app = Starlette(routes=[Route("/", page), Mount("/tour", tours)])
     host, port = ("127.0.0.1", INNER) if options.proxy else (SERVER, PORT)
-    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning"))
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning", ws=SmallBuffers, ws_ping_interval=None)
+    server = uvicorn.Server(config)
     async with AsyncExitStack() as stack:
         if options.proxy:
             faults: dict[str, bool | str] = {"refuse_upgrades": True}
@@ -106,12 +109,14 @@ class Watched:
         self.at: list[float] = []
         self.seqs: list[int] = []
         self.text = ""
+        self.sid = ""
 
     def show(self, events: tuple[AnyEvent, ...]) -> None:
         """One bundle was painted."""
         now = time.monotonic() - self.began
         for event in events:
             self.seqs.append(event.seq)
+            self.sid = event.sid
             self.text += getattr(event, "text", "")
         self.at.append(now)
         if len(self.at) == 1:
@@ -126,6 +131,7 @@ class Watched:
                 "last": self.at[-1] if self.at else None,
                 "gap": max(gaps)[0] if gaps else None,
                 "gap_at": max(gaps)[1] if gaps else None,
+                "sid": self.sid,
                 "seqs": self.seqs,
                 "text": self.text,
                 **more,
@@ -217,7 +223,8 @@ _NOTES = """(() => {
     const lines = arrived(), at = [...new Set(lines.map((line) => line.t_ms))].map((t) => (t - began) / 1000);
     const gaps = at.slice(1).map((t, i) => [t - at[i], at[i]]).sort((a, b) => b[0] - a[0]);
     return {
-      first: at[0], last: at.at(-1), gap: gaps[0]?.[0] ?? null, gap_at: gaps[0]?.[1] ?? null, seqs: window.seqs(),
+      first: at[0], last: at.at(-1), gap: gaps[0]?.[0] ?? null, gap_at: gaps[0]?.[1] ?? null,
+      sid: lines.at(-1)?.event.sid, seqs: window.seqs(),
       text: lines.map((line) => line.event.text ?? '').join(''),
       // As a reader sees it: words stand in elements of their own, spaces between them.
       screen: tour.shadowRoot.querySelector('.text').innerText.replace(/\\s+/g, ' ').trim(),
