@@ -1,0 +1,38 @@
+"""Where UDP is dropped, upgrades are refused or packets are small, a tour finds its way, whole and in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.netns.hostile import cannot
+from tests.netns.hostile_tour import SCENES, SWITCH_LIMIT, Results, tours
+
+NAMES = tuple(name for name, scene in SCENES.items() if not scene.relay)
+ROLES = ("watch", "look")
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """Every network, a Python viewer and a Chromium in each."""
+    why = cannot()
+    if why:
+        pytest.skip(why)
+    return tours(NAMES, *ROLES)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tour_finds_its_way(results: Results, name: str, role: str) -> None:
+    tour = results[name, role]
+    assert not isinstance(tour, str), tour
+    tour.check()
+    assert tour.seen["connections"] == list(SCENES[name].roads)
+    assert tour.seen["first"] <= SWITCH_LIMIT
+    assert tour.seen["gap"] <= SWITCH_LIMIT
+    if role == "look":
+        assert tour.seen["screen"].split() == tour.seen["text"].split()
+        assert tour.seen["pictures"] == 3
+    else:
+        assert tour.seen["pictures"] == ["1-hero", "2-spout", "3-handle"]
