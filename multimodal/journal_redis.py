@@ -119,9 +119,11 @@ class RedisJournal:
             for name, script in {
                 "open": lua.OPEN,
                 "append": lua.APPEND,
+                "renew": lua.APPEND,
                 "mark": lua.MARK,
                 "read": lua.READ,
-                "ends": lua.ENDS,
+                "first_seq": lua.ENDS,
+                "last_seq": lua.ENDS,
             }.items()
         }
 
@@ -135,7 +137,7 @@ class RedisJournal:
 
     async def renew(self, lease: Lease) -> None:
         """See `Journal.renew`."""
-        await self._write("append", lease)
+        await self._write("renew", lease)
 
     async def append(self, lease: Lease, entries: Sequence[Entry]) -> None:
         """See `Journal.append`. Redis does it in one piece; what it does not confirm in time it may have kept."""
@@ -166,11 +168,11 @@ class RedisJournal:
 
     async def first_seq(self, session: str) -> int:
         """See `Journal.first_seq`."""
-        return int((await self._run("ends", session))[1])
+        return int((await self._run("first_seq", session))[1])
 
     async def last_seq(self, session: str) -> int:
         """See `Journal.last_seq`."""
-        return int((await self._run("ends", session))[2])
+        return int((await self._run("last_seq", session))[2])
 
     async def mark(self, lease: Lease, mark: Mark) -> None:
         """See `Journal.mark`."""

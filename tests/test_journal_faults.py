@@ -98,12 +98,12 @@ def test_killed_by_9_it_loses_nothing_that_it_confirmed(own_redis_server: RedisS
             lease = writer.lease
             for name, call in (
                 ("append", journal.append(lease, [entry(200)])),
-                ("append", journal.renew(lease)),
+                ("renew", journal.renew(lease)),
                 ("mark", journal.mark(lease, Mark(1, b""))),
                 ("open", journal.open("s", "ann")),
                 ("read", journal.read("s", -1)),
-                ("ends", journal.first_seq("s")),
-                ("ends", journal.last_seq("s")),
+                ("first_seq", journal.first_seq("s")),
+                ("last_seq", journal.last_seq("s")),
                 ("snapshot", journal.snapshot("s")),
                 ("drop", journal.drop("s")),
             ):

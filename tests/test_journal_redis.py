@@ -310,7 +310,7 @@ def test_a_closed_journal_says_so(redis_server: RedisServer) -> None:
     async def scenario() -> None:
         journal = RedisJournal(redis_server.url)
         await journal.aclose()
-        with pytest.raises(JournalError, match="ends: this journal is closed; make a new one"):
+        with pytest.raises(JournalError, match="last_seq: this journal is closed; make a new one"):
             await journal.last_seq("s")
 
     run(scenario())
