@@ -183,6 +183,7 @@ def replay_app(log: SyncLog, pictures: Mapping[str, EncodedImage], speed: float 
 
     from multimodal.demos.product_tour import build_routes
     from multimodal.serving.app import asgi
+    from multimodal.serving.limits import Quotas
 
     def make_stream(name: str) -> Replay:
         if name != "demo":
@@ -190,7 +191,8 @@ def replay_app(log: SyncLog, pictures: Mapping[str, EncodedImage], speed: float 
         return Replay(log, pictures, speed)
 
     make_stream("demo")  # so that a wrong recording is told here and not to the first viewer
-    tours = asgi(make_stream)
+    # Served on loopback to the person who started it.
+    tours = asgi(make_stream, quotas=Quotas.unlimited())
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

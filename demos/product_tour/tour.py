@@ -147,12 +147,15 @@ def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None, *
 
     from multimodal.demos.product_tour import build_routes
     from multimodal.serving.app import asgi
+    from multimodal.serving.limits import Quotas
 
     def make_stream(name: str, place: Place | None = None) -> MultiModalStream:
         if name != "demo":
             raise UsageError(f"there is no tour {name!r}; there is: demo")
         return tour.stream(settings, place)
 
+    # The demo is served on loopback, to whoever started it.
+    serving.setdefault("quotas", Quotas.unlimited())
     tours = asgi(make_stream, resume_stream=make_stream, recorder=recorder, **serving)
 
     @asynccontextmanager

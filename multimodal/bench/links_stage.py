@@ -23,6 +23,7 @@ from multimodal.errors import SyncError
 from multimodal.events import Reveal
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
+from multimodal.serving.limits import Quotas
 from multimodal.serving.run import Recordings
 from multimodal.stream import MultiModalStream
 from multimodal.sync.browsing import PlayerPage
@@ -172,7 +173,7 @@ async def lost_end(browser: Browser) -> float:
 
         return record
 
-    tours = asgi(make_stream, recorder=recorder)
+    tours = asgi(make_stream, recorder=recorder, quotas=Quotas.unlimited())
     page_and_tours = Starlette(routes=[Mount("/tour", tours), *build_routes("a tour whose end is lost")])
     app = behind(page_and_tours, LinkProfile(delay=ROUND_TRIP / 2))
     try:

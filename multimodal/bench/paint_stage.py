@@ -25,6 +25,7 @@ from multimodal.events import Reveal
 from multimodal.glass import VIEWPORT, GlassReport, Pair, claims, watch
 from multimodal.pipes.script import PlannedScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
+from multimodal.serving.limits import Quotas
 from multimodal.stream import MultiModalStream
 from multimodal.values import Cue, EncodedImage
 
@@ -214,7 +215,7 @@ async def _page(request: Request) -> HTMLResponse:
 async def serving() -> AsyncIterator[tuple[str, _Shop]]:
     """The real server on a free port of loopback, with pages and tours for the bench; gives its URL and the shop."""
     shop = _Shop()
-    tours = asgi(shop.make, recorder=shop.record)
+    tours = asgi(shop.make, recorder=shop.record, quotas=Quotas.unlimited())
     app = Starlette(routes=[Route("/play/{tour}", _page), Mount("/tour", tours)])
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

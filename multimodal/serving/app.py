@@ -4,6 +4,8 @@ POST   /whep/{tour}          Content-Type application/sdp, an offer -> 201, the 
 POST   /whep/{tour}/{seat}   the same, for a viewer that comes back to its seat: it goes on where it was
 DELETE /whep/{tour}/{seat}   gives up the seat -> 200, and 404 from then on
 the same seats over a WebSocket, and over server-sent events: `multimodal.serving.roads`
+GET    /sessions/{tour}             for operators: the sessions of a tour, or of all (``*``)
+DELETE /sessions/{tour}/{session}   for operators: ends one
 GET    /player/{file}        the player
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.resources
+import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -27,7 +30,11 @@ from starlette.routing import Route
 from multimodal.errors import RemoteProtocolError, UsageError
 from multimodal.journal import Journal
 from multimodal.serving.auth import Seats, Tokens, bearer, no_such_seat
+from multimodal.serving.discreet import be_discreet
 from multimodal.serving.door import Chair, Door, MakeStream, Recorder, ResumeStream, server_fault
+from multimodal.serving.guard import Guard, address_of
+from multimodal.serving.limits import Proxies, Quotas, Traffic
+from multimodal.serving.origins import Origins
 from multimodal.serving.sessions import Sessions
 from multimodal.serving.signalling import (
     OFFER_LIMIT_BYTES,
@@ -37,6 +44,9 @@ from multimodal.serving.signalling import (
     check_offer,
     session_path,
 )
+from multimodal.serving.spent import SpentTokens
+from multimodal.serving.turn import Turn
+from multimodal.serving.turnstile import Turnstile
 from multimodal.transport.base import Link
 from multimodal.transport.connection import Connection, Limits
 from multimodal.transport.live import KEEP
@@ -64,7 +74,12 @@ def asgi(
     journal: Journal | None = None,
     shared: Collection[str] = (),
     secret: str | bytes | None = None,
+    older_secrets: Sequence[str | bytes] = (),
     tokens: bool | None = None,
+    spent: SpentTokens | None = None,
+    quotas: Quotas | None = None,
+    trusted_proxies: Sequence[str] = (),
+    turn: Turn | None = None,
     keep: float = KEEP,
     cors_origins: Sequence[str] = (),
     ice_servers: Sequence[IceServer] = (),
@@ -91,7 +106,12 @@ def asgi(
         shared: tours that all their viewers watch together.
         secret: signs seats and join tokens; give the same to every process that viewers may come back to. None = a
             random one, which ends with the process.
+        older_secrets: those before it, whose tokens and seats are still good.
         tokens: whether a join token is asked for (`multimodal.serving.auth`); None = where a secret is given.
+        spent: remembers tokens whose seat was given up; None = in memory, until the process ends.
+        quotas: how much one address and one token may ask for; None = the defaults of `Quotas`.
+        trusted_proxies: addresses and networks whose `X-Forwarded-For` says who asks.
+        turn: the relay that viewers are told of, with credentials that end.
         keep: seconds for which a session without any connection is kept.
         cors_origins: origins whose pages may play tours from here (``*`` = all); same origin needs none.
         ice_servers: STUN and TURN servers for the server's side.
@@ -101,8 +121,8 @@ def asgi(
         recorder: called with the stream of every new seat; gives what takes the lines of its recording.
 
     Raises:
-        UsageError: a `make_stream` that cannot be called, a `max_sessions` that is no whole number of 1 or more, or a
-            secret that can be guessed.
+        UsageError: a `make_stream` that cannot be called, a `max_sessions` that is no whole number of 1 or more, a
+            secret that can be guessed, an origin or a proxy that is none.
     """
     if not callable(make_stream):
         raise UsageError(f"asgi: make_stream={make_stream!r} cannot be called; give a function from a tour's name")
@@ -110,12 +130,18 @@ def asgi(
         raise UsageError(f"max_sessions={max_sessions!r} must be a whole number, 1 or more")
     if tokens and secret is None:
         raise UsageError("tokens=True: give the secret that they are signed with")
+    if older_secrets and secret is None:
+        raise UsageError("older_secrets without a secret: give the one that signs as secret")
+    be_discreet()
+    origins, proxies, traffic = Origins(cors_origins), Proxies(trusted_proxies), Traffic(quotas)
     sessions = Sessions(max_sessions)
+    judge = Tokens(secret, older=older_secrets) if secret is not None and tokens is not False else None
+    turnstile = Turnstile(judge, spent=spent, traffic=traffic)
     door = Door(
         make_stream,
         sessions,
-        tokens=Tokens(secret) if secret is not None and tokens is not False else None,
-        seats=Seats(secret),
+        turnstile=turnstile,
+        seats=Seats(secret, older=older_secrets),
         journal=journal,
         resume_stream=resume_stream,
         shared=shared,
@@ -125,7 +151,7 @@ def asgi(
     )
     from multimodal.serving.roads import roads  # it leans on this module
 
-    server = _Signalling(door, {"ice_servers": ice_servers, "bind_addresses": bind_addresses})
+    server = _Signalling(door, {"ice_servers": ice_servers, "bind_addresses": bind_addresses}, turn)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -133,13 +159,14 @@ def asgi(
             yield
         finally:
             await sessions.aclose()
+            await turnstile.spent.aclose()
 
     cors = Middleware(
         CORSMiddleware,
-        allow_origins=list(cors_origins),
+        allow_origins=list(origins.allowed),
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["Content-Type", "Authorization", "If-Match", "Last-Event-ID"],
-        expose_headers=["Location", "ETag", "Link"],
+        expose_headers=["Location", "ETag", "Link", "Retry-After"],
     )
     app = Starlette(
         routes=[
@@ -148,9 +175,12 @@ def asgi(
             Route("/whep/{tour:path}", server.options, methods=["OPTIONS"]),
             Route("/whep/{tour:path}/{seat}", server.end, methods=["DELETE"]),
             *roads(door),
+            Route("/sessions/{tour:path}", server.sessions, methods=["GET"]),
+            Route("/sessions/{tour:path}/{session}", server.end_session, methods=["DELETE"]),
             Route("/player/{name}", _player, methods=["GET"]),
         ],
-        middleware=[cors],
+        # Within CORS, so that a page of the list can read why it was refused.
+        middleware=[cors, Middleware(Guard, traffic=traffic, proxies=proxies, origins=origins)],
         exception_handlers={Problem: _problem, HTTPException: _http_problem, Exception: _fault},
         lifespan=lifespan,
     )
@@ -161,19 +191,21 @@ def asgi(
 
 
 class _Signalling:
-    def __init__(self, door: Door, link_settings: dict[str, Any]) -> None:
-        self._door, self._link_settings = door, link_settings
+    def __init__(self, door: Door, link_settings: dict[str, Any], turn: Turn | None) -> None:
+        self._door, self._link_settings, self._turn = door, link_settings, turn
 
     async def offer(self, request: Request) -> Response:
         check_content_type(request.headers.get("content-type", ""))
         sdp = check_offer(await _body(request))
         tour, seat_id = split_seat(request.path_params["tour"])
-        token = bearer(request.headers.get("authorization", ""))
-        chair = await (self._door.come_back(tour, seat_id, token) if seat_id else self._door.enter(tour, token))
+        token, address = bearer(request.headers.get("authorization", "")), address_of(request)
+        chair = await (
+            self._door.come_back(tour, seat_id, token, address) if seat_id else self._door.enter(tour, token, address)
+        )
         try:
             link, answer = await WebRTCLink.answering(sdp, **self._link_settings)
         except BaseException as error:
-            if not seat_id:
+            if not (chair.seat.greeted or chair.seat.links):
                 await chair.live.leave(chair.seat, "no connection was made")
             if isinstance(error, RemoteProtocolError):
                 raise Problem(400, "bad_offer", str(error), "send the browser's own offer, unchanged") from error
@@ -181,7 +213,12 @@ class _Signalling:
         connect(chair, link)
         location = session_path(request.scope.get("root_path", ""), tour, chair.ticket.id)
         etag = f'"{chair.seat.connections + chair.seat.links}"'
-        return Response(answer, 201, {"Location": location, "ETag": etag, "Cache-Control": "no-store"}, SDP_TYPE)
+        headers = {"Location": location, "ETag": etag, "Cache-Control": "no-store"}
+        response = Response(answer, 201, headers, SDP_TYPE)
+        if self._turn is not None:
+            for link_value in self._turn.links(user=chair.ticket.viewer, now=time.time()):
+                response.headers.append("Link", link_value)
+        return response
 
     async def options(self, request: Request) -> Response:
         return Response(status_code=204, headers={"Allow": "OPTIONS, POST", "Accept-Post": SDP_TYPE})
@@ -189,6 +226,16 @@ class _Signalling:
     async def end(self, request: Request) -> Response:
         params = request.path_params
         await self._door.leave(params["tour"], params["seat"], bearer(request.headers.get("authorization", "")))
+        return Response(status_code=200)
+
+    async def sessions(self, request: Request) -> Response:
+        token = bearer(request.headers.get("authorization", ""))
+        found = self._door.listed(request.path_params["tour"], token)
+        return JSONResponse({"sessions": found}, headers={"Cache-Control": "no-store"})
+
+    async def end_session(self, request: Request) -> Response:
+        params = request.path_params
+        await self._door.end(params["tour"], params["session"], bearer(request.headers.get("authorization", "")))
         return Response(status_code=200)
 
 

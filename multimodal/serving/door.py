@@ -5,7 +5,7 @@ D2  The same token, while its seat is taken, is the same viewer: the newer conne
 D3  A seat's id is signed; it says which session it belongs to, so that a server which was started again, with the
     same secret and a journal that outlived it, finds it. An id that is not ours, one whose session has ended, and
     one that belongs to another tour are answered alike.
-D4  Whoever comes back to a seat shows the token that opened it.
+D4  Whoever comes back to a seat shows the token that opened it. A token whose seat was given up opens nothing more.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from typing import Any
 
 from multimodal.errors import JournalError, LeaseHeld, UsageError
 from multimodal.journal import LEASE_SECONDS, Journal
-from multimodal.serving.auth import Grant, SeatPass, Seats, Tokens, demand, no_such_seat
+from multimodal.serving.auth import ANY_TOUR, Grant, SeatPass, Seats, no_such_seat
 from multimodal.serving.sessions import Sessions
 from multimodal.serving.signalling import Problem
+from multimodal.serving.turnstile import Turnstile
 from multimodal.transport.base import Source
 from multimodal.transport.connection import Limits
 from multimodal.transport.fold import Fold, State
@@ -60,7 +61,7 @@ class Door:
     Args:
         make_stream: the stream of a tour.
         sessions: where they run.
-        tokens: judges join tokens; None = none is asked for.
+        turnstile: judges tokens and keeps the quotas; None = no tokens, no quotas.
         seats: signs seats.
         journal: None = one in memory for each session.
         resume_stream: None = a tour whose server was killed is cut short, in as many words, after what it had told.
@@ -75,7 +76,7 @@ class Door:
         make_stream: MakeStream,
         sessions: Sessions,
         *,
-        tokens: Tokens | None,
+        turnstile: Turnstile | None = None,
         seats: Seats,
         journal: Journal | None = None,
         resume_stream: ResumeStream | None = None,
@@ -85,7 +86,7 @@ class Door:
         recorder: Recorder | None = None,
     ) -> None:
         self._make_stream, self._resume_stream = make_stream, resume_stream
-        self.sessions, self.tokens, self.seats = sessions, tokens, seats
+        self.sessions, self.seats, self.turnstile = sessions, seats, turnstile or Turnstile()
         self._journal, self._shared, self._keep = journal, shared, keep
         self._limits, self._recorder = limits, recorder
         # A name that no other process has, so that this one is told from the one before it.
@@ -93,55 +94,88 @@ class Door:
         self._live: dict[str, LiveSession] = {}
         self._making: dict[str, asyncio.Future[LiveSession]] = {}
         self._taken: dict[str, Chair] = {}
+        self._about: dict[str, tuple[str, str]] = {}
 
-    async def enter(self, tour: str, token: str) -> Chair:
+    async def enter(self, tour: str, token: str, address: str = "") -> Chair:
         """A new viewer, or one that comes again with its token (D1, D2). Cancelling gives up what was begun.
 
-        Raises:
-            Problem: 401, 403, 404, 500, 503.
-        """
-        grant = self._grant(token, tour)
-        chair = self._taken.get(grant.key)
-        if grant.key and chair is not None:
-            return chair
-        name = self._session_name(tour, grant)
-        async with self._place():
-            live = await self._once(name, lambda: self._begin(name, tour))
-            ticket = self.seats.issue(grant, tour=tour, session=name, now=time.time())
-            return self._sit(live, ticket, grant)
+        Args:
+            tour: the tour.
+            token: as it came.
+            address: who asks (`guard.address_of`); "" = not counted.
 
-    async def come_back(self, tour: str, seat_id: str, token: str) -> Chair:
-        """A viewer at its seat (D3, D4).
+        Raises:
+            Problem: 401, 403, 404, 429, 500, 503.
+        """
+        grant = self.turnstile.admit(tour, token, address)
+        async with self.turnstile.alone(grant):
+            chair = self._taken.get(grant.key)
+            if grant.key and chair is not None:
+                return chair
+            name = self._session_name(tour, grant)
+            ticket = self.seats.issue(grant, tour=tour, session=name, now=time.time())
+            elsewhere = await self.turnstile.spent.claim(grant, ticket.id)
+            if not elsewhere:
+                try:
+                    async with self._place(address):
+                        live = await self._once(name, lambda: self._begin(name, tour))
+                        return self._sit(live, ticket, grant, address)
+                except BaseException:
+                    self.turnstile.spent.release(grant)
+                    raise
+        return await self._find(tour, elsewhere, token, address)
+
+    async def come_back(self, tour: str, seat_id: str, token: str, address: str = "") -> Chair:
+        """A viewer that connects to its seat (D3, D4). Arguments as for `enter`.
+
+        Raises:
+            Problem: 401, 403, 404, 429, 503.
+        """
+        chair = await self._find(tour, seat_id, token, address)
+        self.turnstile.count_return(chair.grant, chair.ticket)
+        return chair
+
+    async def at(self, tour: str, seat_id: str, token: str) -> Chair:
+        """A viewer that says or fetches something at its seat (D3, D4), and does not connect.
 
         Raises:
             Problem: 401, 403, 404, 503.
         """
+        return await self._find(tour, seat_id, token, "")
+
+    async def leave(self, tour: str, seat_id: str, token: str) -> None:
+        """Give up a seat; with its last one, a session that is not shared ends.
+
+        Raises:
+            Problem: 401, 403, 404, 503.
+        """
+        chair = await self.at(tour, seat_id, token)
+        await chair.live.leave(chair.seat, "the viewer left")
+        # Also where nobody ever said hello: who asked for it will not come again with this token.
+        self.turnstile.spent.close(chair.grant)
+
+    async def _find(self, tour: str, seat_id: str, token: str, address: str) -> Chair:
+        owner = self.turnstile.owner(tour, token)
         ticket = self.seats.read(seat_id, tour=tour, now=time.time())
-        grant = self._own(ticket, token)
-        live = self._live.get(ticket.session) or await self._once(ticket.session, lambda: self._revive(ticket))
+        grant = self.turnstile.same(owner, ticket)
+        live = self._live.get(ticket.session)
+        seat = None if live is None else live.seats.get(ticket.viewer)
+        if live is not None and seat is not None:
+            return Chair(live, seat, ticket, grant)
+        if await self.turnstile.spent.is_spent(grant):
+            raise no_such_seat()
+        live = live or await self._once(ticket.session, lambda: self._revive(ticket))
         seat = live.seats.get(ticket.viewer)
         if seat is not None:
             return Chair(live, seat, ticket, grant)
         if not live.revived or ticket.viewer in live.gone:
             raise no_such_seat()
         # Its seats are not known here, but their ids are.
-        async with self._place():
-            return self._sit(live, ticket, grant)
-
-    async def leave(self, tour: str, seat_id: str, token: str) -> None:
-        """Give up a seat; with its last one, a session that is not shared ends.
-
-        Raises:
-            Problem: 401, 403, 404.
-        """
-        chair = await self.come_back(tour, seat_id, token)
-        if self._open_ended(chair.ticket.session):
-            await chair.live.leave(chair.seat, "the viewer left")
-        else:
-            await self.sessions.end(chair.ticket.session)
+        async with self._place(address):
+            return self._sit(live, ticket, grant, address)
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
+    async def _place(self, address: str) -> AsyncIterator[None]:
         """Room for one viewer more, held while it is let in."""
         if not self.sessions.reserve():
             raise Problem(
@@ -152,9 +186,47 @@ class Door:
                 {"Retry-After": "5"},
             )
         try:
-            yield
+            self.turnstile.sit(address)
+            try:
+                yield
+            except BaseException:
+                self.turnstile.stand(address)
+                raise
         finally:
             self.sessions.release()
+
+    # ---- operators -----------------------------------------------------------------------------------------------
+
+    def listed(self, tour: str, token: str) -> list[dict[str, object]]:
+        """The sessions of a tour, for its operator; of all tours, where the tour is ``*``.
+
+        Raises:
+            Problem: 401, 403.
+        """
+        self.turnstile.operator(tour, token, "list")
+        return [
+            {
+                "session": name,
+                "tour": about[0],
+                "name": about[1],
+                "seats": len(live.seats),
+                "connected": sum(seat.connection is not None for seat in live.seats.values()),
+                "last_seq": live.last_seq,
+            }
+            for name, live in self._live.items()
+            if (about := self._about.get(name, ("", "")))[0] == tour or tour == ANY_TOUR
+        ]
+
+    async def end(self, tour: str, session: str, token: str) -> None:
+        """End a session, for the operator of its tour.
+
+        Raises:
+            Problem: 401, 403, 404.
+        """
+        self.turnstile.operator(tour, token, "end")
+        known = self._about.get(session, ("", ""))[0]
+        if not known or (known != tour and tour != ANY_TOUR) or not await self.sessions.end(session):
+            raise Problem(404, "no_such_session", "this session has ended, or never was", "list those that there are")
 
     # ---- sessions ------------------------------------------------------------------------------------------------
 
@@ -198,6 +270,7 @@ class Door:
     def _forget(self, name: str, live: LiveSession) -> None:
         if self._live.get(name) is live:
             del self._live[name]
+            self._about.pop(name, None)
 
     @staticmethod
     def _open_ended(name: str) -> bool:
@@ -277,28 +350,24 @@ class Door:
 
     # ---- seats ---------------------------------------------------------------------------------------------------
 
-    def _sit(self, live: LiveSession, ticket: SeatPass, grant: Grant) -> Chair:
+    def _sit(self, live: LiveSession, ticket: SeatPass, grant: Grant, address: str) -> Chair:
         record = None if self._recorder is None else self._recorder(live.stream)
         turns = grant.may("turn_shared" if self._open_ended(ticket.session) else "turn_own")
         seat = live.sit(Seat(ticket.viewer, turns=turns, record=record))
         chair = Chair(live, seat, ticket, grant)
+        self._about[ticket.session] = (ticket.tour, grant.session)
         if grant.key:
             self._taken[grant.key] = chair
-            seat.on_left = lambda: self._taken.pop(grant.key, None)
+        spent = self.turnstile.spent
+
+        def left() -> None:
+            if self._taken.get(grant.key) is chair:
+                del self._taken[grant.key]
+            self.turnstile.stand(address)
+            (spent.close if seat.greeted else spent.release)(grant)
+
+        seat.on_left = left
         return chair
-
-    def _grant(self, token: str, tour: str) -> Grant:
-        if self.tokens is None:
-            return Grant(tour)
-        return demand(self.tokens.check(token, tour=tour, now=time.time()), "watch")
-
-    def _own(self, ticket: SeatPass, token: str) -> Grant:
-        if self.tokens is None:
-            return Grant(ticket.tour, role=ticket.role)
-        grant = self.tokens.check(token, tour=ticket.tour, now=time.time(), ended=True)
-        if grant.key != ticket.key:
-            raise no_such_seat()
-        return grant
 
 
 _SHARED = "shared-"

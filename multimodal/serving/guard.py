@@ -1,7 +1,7 @@
 """What stands before every route: too many requests, and other people's pages, come no further.
 
-It answers for HTTP and for WebSockets alike. A WebSocket that is refused gets the same answer as a request, where the
-server can give one (ASGI's `websocket.http.response`), and a plain 403 where it cannot.
+It answers for HTTP and for WebSockets alike. A stranger's WebSocket gets the answer of a request, where the server can
+give one (ASGI's `websocket.http.response`), and a plain 403 where it cannot; one too many is told so in its close code.
 """
 
 from __future__ import annotations
@@ -69,12 +69,16 @@ def address_of(connection: HTTPConnection) -> str:
 
 async def deny(problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer with a problem: a request, or a WebSocket that has not been accepted."""
-    response = JSONResponse(problem.body(), problem.status, problem.headers)
-    if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
-        await receive()  # its `websocket.connect`
+    if scope["type"] == "websocket" and problem.status != 403:
+        # Of a refused upgrade a page learns nothing, so it is accepted first, and closed with the status in the code.
+        await receive()
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.close", "code": 4000 + problem.status, "reason": problem.code})
+    elif scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
+        await receive()
         await send({"type": "websocket.close", "code": 1008, "reason": problem.code})
-        return
-    await response(scope, receive, send)
+    else:
+        await JSONResponse(problem.body(), problem.status, problem.headers)(scope, receive, send)
 
 
 def _acts(scope: Scope) -> bool:

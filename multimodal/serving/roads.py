@@ -27,6 +27,7 @@ from multimodal.errors import RemoteProtocolError, TransportError
 from multimodal.serving.app import connect, split_seat
 from multimodal.serving.auth import bearer
 from multimodal.serving.door import Chair, Door
+from multimodal.serving.guard import address_of
 from multimodal.serving.signalling import Problem, session_path
 from multimodal.transport.connection import HELLO_LIMIT
 from multimodal.transport.sse import SSELink
@@ -65,7 +66,7 @@ class _Roads:
                 hello = await _first_message(link)
                 tour, seat_id = split_seat(websocket.path_params["tour"])
                 token = hello.join_token or bearer(websocket.headers.get("authorization", ""))
-                chair = await self._chair(tour, seat_id, token)
+                chair = await self._chair(tour, seat_id, token, address_of(websocket))
                 path = session_path(websocket.scope.get("root_path", ""), tour, chair.ticket.id)
                 connect(chair, link, hello=hello, seat_path=path)
             except Problem as problem:
@@ -81,10 +82,10 @@ class _Roads:
         token = bearer(request.headers.get("authorization", ""))
         if request.method == "POST":
             hello = _hello(await _body(request))
-            chair = await self._chair(tour, seat_id, token or hello.join_token)
+            chair = await self._chair(tour, seat_id, token or hello.join_token, address_of(request))
         else:
             cursor = _cursor(request.headers.get("last-event-id", ""))
-            chair = await self._chair(tour, seat_id, token)
+            chair = await self._chair(tour, seat_id, token, address_of(request))
             known = bool(seat_id) or chair.seat.greeted
             hello = wire.Hello(cursor=cursor, resume=cursor >= 0) if known else wire.Hello()
         path = session_path(request.scope.get("root_path", ""), tour, chair.ticket.id)
@@ -127,10 +128,12 @@ class _Roads:
     async def _at(self, request: Request) -> Chair:
         params = request.path_params
         token = bearer(request.headers.get("authorization", ""))
-        return await self._door.come_back(params["tour"], params["seat"], token)
+        return await self._door.at(params["tour"], params["seat"], token)
 
-    async def _chair(self, tour: str, seat_id: str, token: str) -> Chair:
-        return await (self._door.come_back(tour, seat_id, token) if seat_id else self._door.enter(tour, token))
+    async def _chair(self, tour: str, seat_id: str, token: str, address: str) -> Chair:
+        if seat_id:
+            return await self._door.come_back(tour, seat_id, token, address)
+        return await self._door.enter(tour, token, address)
 
 
 class _EventStream(Response):

@@ -1,4 +1,6 @@
-"""Tokens whose seat was closed: they open nothing more. In memory, or in a Redis that several servers share.
+"""What became of tokens: which seat each has opened, and those whose seat was closed, which open nothing more.
+
+In memory, or in a Redis that several servers share.
 
 P1  What `close` was told holds on this server at once, whatever becomes of the shared memory.
 P2  A token is remembered for as long as it could be shown with success: to its own end, and for as long as its seat
@@ -12,6 +14,8 @@ import asyncio
 import heapq
 import logging
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from multimodal.errors import UsageError
@@ -19,7 +23,7 @@ from multimodal.serving.rights import Grant
 from multimodal.serving.seats import SEAT_TTL
 from multimodal.serving.signalling import Problem
 
-__all__ = ["REDIS_WAIT", "SPENT_LIMIT", "RedisSpent", "Spent", "SpentTokens"]
+__all__ = ["REDIS_WAIT", "SPENT_LIMIT", "RedisSpent", "Spent", "SpentTokens", "token_used"]
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +36,13 @@ REDIS_WAIT = 2.0
 class SpentTokens(Protocol):
     """What the door asks about tokens (P1-P3)."""
 
-    def close(self, grant: Grant) -> None:
-        """The token's seat was closed. Never raises, never waits."""
+    async def claim(self, grant: Grant, seat_id: str) -> str:
+        """The token opens this seat: "" = it does; else the seat that it opened before, on another server.
+
+        Raises:
+            Problem: 401 token_used, its seat was closed; 503, it cannot be said just now.
+        """
+        ...
 
     async def is_spent(self, grant: Grant) -> bool:
         """Whether the token's seat was closed.
@@ -43,8 +52,25 @@ class SpentTokens(Protocol):
         """
         ...
 
+    def close(self, grant: Grant) -> None:
+        """The token's seat was closed. Never raises, never waits."""
+
+    def release(self, grant: Grant) -> None:
+        """Nobody ever came to the token's seat: it may open another. Never raises, never waits."""
+
     async def aclose(self) -> None:
         """Write what is still to be written. Twice is once."""
+
+
+def token_used() -> Problem:
+    """The answer to a token whose seat was closed (RFC 6750, 3.1)."""
+    return Problem(
+        401,
+        "token_used",
+        "the seat that this token opened has been given up",
+        "ask whoever sent you here for a new token",
+        {"WWW-Authenticate": 'Bearer error="invalid_token"'},
+    )
 
 
 class Spent:
@@ -80,6 +106,15 @@ class Spent:
         self._until[grant.key] = until
         heapq.heappush(self._soonest, (until, grant.key))
 
+    async def claim(self, grant: Grant, seat_id: str) -> str:
+        """As in `SpentTokens`; which seats are open on this server the door knows by itself."""
+        if await self.is_spent(grant):
+            raise token_used()
+        return ""
+
+    def release(self, grant: Grant) -> None:
+        """As in `SpentTokens`: nothing is held."""
+
     async def is_spent(self, grant: Grant, *, now: float | None = None) -> bool:
         """As in `SpentTokens`."""
         return self._until.get(grant.key, 0.0) > (time.time() if now is None else now)
@@ -93,9 +128,11 @@ class Spent:
 
 
 class _Redis(Protocol):
-    def set(self, name: str, value: str, *, ex: int, nx: bool) -> Any: ...
+    def set(self, name: str, value: str, *, ex: int, nx: bool = False) -> Any: ...
 
-    def exists(self, name: str) -> Any: ...
+    def get(self, name: str) -> Any: ...
+
+    def delete(self, name: str) -> Any: ...
 
 
 class RedisSpent:
@@ -114,27 +151,41 @@ class RedisSpent:
         self,
         client: _Redis,
         *,
-        prefix: str = "multimodal:spent:",
+        prefix: str = "multimodal:token:",
         limit: int = SPENT_LIMIT,
         seat_ttl: float = SEAT_TTL,
     ) -> None:
         self._client, self._prefix = client, prefix
         self._here = Spent(limit=limit, seat_ttl=seat_ttl)
         self._unwritten: dict[str, float] = {}
+        """Keys, and until when each is to be remembered as spent; 0 = not at all."""
         self._limit = limit
         self._writing: asyncio.Task[None] | None = None
 
-    def close(self, grant: Grant) -> None:
-        """As in `SpentTokens`; to be called in a running loop."""
+    def __len__(self) -> int:
+        """Tokens of which Redis has still to be told."""
+        return len(self._unwritten)
+
+    async def claim(self, grant: Grant, seat_id: str) -> str:
+        """As in `SpentTokens`."""
         if not grant.jti:
-            return
-        now = time.time()
-        self._here.close(grant, now=now)
-        if len(self._unwritten) < self._limit:
-            self._unwritten[grant.key] = self._here.until(grant, now)
-        # Whoever closes a seat must not wait for Redis; the one task is kept here and ended by `aclose`.
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.get_running_loop().create_task(self._write(), name="multimodal spent tokens")
+            return ""
+        if await self._here.is_spent(grant):
+            raise token_used()
+        # A seat that was released a moment ago would else be found again.
+        await self._written()
+        name, now = self._prefix + grant.key, time.time()
+        seconds = _seconds(self._here.until(grant, now), now)
+        async with _asking():
+            if await self._client.set(name, seat_id, ex=seconds, nx=True):
+                return ""
+            held = await self._client.get(name)
+        if held is None:
+            raise _away()  # it ended between two answers: the next attempt finds it so
+        found = held.decode() if isinstance(held, bytes) else str(held)
+        if found == _SPENT:
+            raise token_used()
+        return "" if found == seat_id else found
 
     async def is_spent(self, grant: Grant) -> bool:
         """As in `SpentTokens`."""
@@ -142,41 +193,75 @@ class RedisSpent:
             return False
         if await self._here.is_spent(grant):
             return True
-        try:
-            async with asyncio.timeout(REDIS_WAIT):
-                return bool(await self._client.exists(self._prefix + grant.key))
-        except Exception as error:
-            # The client's errors have their own tree; letting somebody in unasked is the one thing not to do.
-            log.warning("Redis does not say whether a token was used: %s: %s", type(error).__name__, error)
-            raise Problem(
-                503,
-                "tokens_away",
-                "it cannot be said just now whether this token was used",
-                "try again in a few seconds",
-                {"Retry-After": "2"},
-            ) from None
+        async with _asking():
+            return await self._client.get(self._prefix + grant.key) in (_SPENT, _SPENT.encode())
+
+    def close(self, grant: Grant) -> None:
+        """As in `SpentTokens`; to be called in a running loop."""
+        if grant.jti:
+            now = time.time()
+            self._here.close(grant, now=now)
+            self._tell(grant.key, self._here.until(grant, now))
+
+    def release(self, grant: Grant) -> None:
+        """As in `SpentTokens`; to be called in a running loop."""
+        if grant.jti and self._unwritten.get(grant.key, 0.0) == 0:
+            self._tell(grant.key, 0.0)
 
     async def aclose(self) -> None:
         """As in `SpentTokens`; what Redis does not take within `REDIS_WAIT` is lost, and logged."""
-        if self._writing is not None:
-            await asyncio.wait((self._writing,))
+        await self._written()
         if self._unwritten:
             await self._write()
         if self._unwritten:
             log.error("%d tokens that were used are not in Redis: other servers take them until they end", len(self))
             self._unwritten.clear()
 
-    def __len__(self) -> int:
-        """Tokens that Redis has still to take."""
-        return len(self._unwritten)
+    def _tell(self, key: str, until: float) -> None:
+        if len(self._unwritten) < self._limit:
+            self._unwritten[key] = until
+        # Whoever closes a seat must not wait for Redis; the one task is kept here and ended by `aclose`.
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.get_running_loop().create_task(self._write(), name="multimodal spent tokens")
+
+    async def _written(self) -> None:
+        if self._writing is not None:
+            await asyncio.wait((self._writing,))
 
     async def _write(self) -> None:
         try:
             while self._unwritten:
                 key, until = next(iter(self._unwritten.items()))
-                seconds = max(1, int(until - time.time()) + 1)
+                name = self._prefix + key
                 async with asyncio.timeout(REDIS_WAIT):
-                    await self._client.set(self._prefix + key, "1", ex=seconds, nx=True)
-                self._unwritten.pop(key, None)
+                    if until:
+                        await self._client.set(name, _SPENT, ex=_seconds(until, time.time()))
+                    else:
+                        await self._client.delete(name)
+                if self._unwritten.get(key) == until:
+                    del self._unwritten[key]
         except Exception as error:
-            log.warning("Redis does not take a used token, later again: %s: %s", type(error).__name__, error)
+            log.warning("Redis does not take what became of a token, later again: %s: %s", type(error).__name__, error)
+
+
+_SPENT = "spent"
+
+
+def _seconds(until: float, now: float) -> int:
+    return max(1, int(until - now) + 1)
+
+
+def _away() -> Problem:
+    message = "it cannot be said just now whether this token was used"
+    return Problem(503, "tokens_away", message, "try again in a few seconds", {"Retry-After": "2"})
+
+
+@asynccontextmanager
+async def _asking() -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(REDIS_WAIT):
+            yield
+    except Exception as error:
+        # The client's errors have a tree of their own; letting somebody in unasked is the one thing not to do.
+        log.warning("Redis does not say what became of a token: %s: %s", type(error).__name__, error)
+        raise _away() from None

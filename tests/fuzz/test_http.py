@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from multimodal.errors import UsageError
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
+from multimodal.serving.limits import Quotas
 from multimodal.stream import MultiModalStream
 from multimodal.transport.session import Limits
 from multimodal.transport.webrtc import WebRTCLink
@@ -95,6 +96,7 @@ async def served() -> AsyncIterator[Client]:
         bind_addresses=["127.0.0.1"],
         limits=Limits(hello=0.5, linger=0.1),
         cors_origins=["https://shop.example"],
+        quotas=Quotas.unlimited(),
     )
     client = Client(app)
     async with app.router.lifespan_context(app):

@@ -11,6 +11,7 @@ import pytest
 
 from multimodal.events import StreamEnd
 from multimodal.serving.app import asgi
+from multimodal.serving.limits import Quotas
 from multimodal.transport.viewer import Viewer
 from multimodal.transport.whep import join
 from tests.fuzz.faults import watched
@@ -119,7 +120,8 @@ def test_spoilt_bytes_on_sockets(known: bool, capsys: pytest.CaptureFixture[str]
     every = NASTY if known else [mutator.edited(mutator.rng.choice(GOOD)) for _ in range(SOCKETS)]
 
     async def scenario() -> None:
-        async with nothing_left(), serving(asgi(make_stream, bind_addresses=["127.0.0.1"])) as served:
+        app = asgi(make_stream, bind_addresses=["127.0.0.1"], quotas=Quotas.unlimited())
+        async with nothing_left(), serving(app) as served:
             link, _ = await join(f"{served.base}/tour/whep/demo", bind_addresses=["127.0.0.1"])
             watching = asyncio.ensure_future(Viewer(link).watch())
             client, waiting = Bytes(served), iter(every)

@@ -17,6 +17,7 @@ from starlette.routing import Mount, Route
 from multimodal.browser import launch, open_page
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
+from multimodal.serving.limits import Quotas
 from multimodal.stream import MultiModalStream
 from multimodal.sync.history import Heard
 from multimodal.values import Cue, EncodedImage
@@ -35,7 +36,7 @@ async def _serving(make: Callable[[str], MultiModalStream]) -> AsyncIterator[str
     async def page(_: Request) -> HTMLResponse:
         return HTMLResponse(_PAGE)
 
-    tours = asgi(make)
+    tours = asgi(make, quotas=Quotas.unlimited())
     app = Starlette(routes=[Route("/", page), Mount("/tour", tours)])
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", ws="none"))
     running = asyncio.ensure_future(server.serve())

@@ -19,6 +19,7 @@ from multimodal.errors import UsageError
 from multimodal.events import StreamEnd
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
+from multimodal.serving.limits import Quotas
 from multimodal.serving.signalling import OFFER_LIMIT_BYTES
 from multimodal.stream import MultiModalStream
 from multimodal.transport.client import ViewerProtocol
@@ -98,6 +99,7 @@ async def serving(app: Starlette, mounted: bool = True) -> AsyncIterator[Served]
 def check(scenario: Callable[[Served], Awaitable[None]], *, mounted: bool = True, **settings: Any) -> None:
     """Serve, run, and see that nothing is left."""
     make = settings.pop("make_stream", make_stream)
+    settings.setdefault("quotas", Quotas.unlimited())
 
     async def checked() -> None:
         async with nothing_left(), serving(asgi(make, **settings), mounted) as served:
@@ -140,12 +142,12 @@ def test_the_answer_carries_what_a_whep_client_needs() -> None:
         assert answered["content-type"] == "application/sdp"
         assert answered["etag"] == '"1"'  # the first connection of its seat
         assert answered["access-control-allow-origin"] == "https://shop.example"
-        assert answered["access-control-expose-headers"] == "Location, ETag, Link"
+        assert answered["access-control-expose-headers"] == "Location, ETag, Link, Retry-After"
         assert body.startswith(b"v=0")
         assert b"a=candidate:" in body
         assert served.sessions == 1
         assert (await served.request("DELETE", answered["location"]))[0] == 200
-        assert served.sessions == 0
+        await until(lambda: not served.sessions)
         assert await served.error("DELETE", answered["location"]) == (404, "no_such_seat")
         await link.aclose()
 

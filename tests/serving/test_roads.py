@@ -22,6 +22,7 @@ from multimodal.errors import ChannelClosedError, JoinRefused, UsageError
 from multimodal.events import AnyEvent
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
+from multimodal.serving.limits import Quotas
 from multimodal.serving.run import SmallBuffers
 from multimodal.sse_reader import SSEDecoder
 from multimodal.stream import MultiModalStream
@@ -78,6 +79,7 @@ class Served:
 @asynccontextmanager
 async def serving(gap: float = 0.02, **settings: Any) -> AsyncIterator[Served]:
     tours = Tours(gap)
+    settings.setdefault("quotas", Quotas.unlimited())
     app = asgi(tours.make, recorder=tours.recorder, **settings)
     outer: ASGIApp = Starlette()
     assert isinstance(outer, Starlette)
@@ -414,7 +416,7 @@ def test_tokens_on_every_road() -> None:
     secret = "a secret of more than thirty-two bytes, for tests only"
 
     async def scenario(served: Served) -> None:
-        tokens = served.app.state.door.tokens
+        tokens = served.app.state.door.turnstile.tokens
         now = time.time()
         for road in ROADS:
             with pytest.raises(JoinRefused, match="token_missing"):
