@@ -57,7 +57,8 @@ def test_what_is_in_it(wheel: Path) -> None:
         assert sum(info.file_size for info in archive.infolist() if "/assets/" in info.filename) < SIZE_LIMIT
     for expected in (
         *("multimodal/py.typed", "multimodal/pipes/script.py", "multimodal/sync/aligner.py"),
-        *("multimodal/player/product-tour.js", "multimodal/player/product-tour.d.ts"),
+        *("multimodal/player/product-tour.js", "multimodal/player/product-tour-roads.js"),
+        *("multimodal/player/product-tour.d.ts", "multimodal/demos/product_tour/page.js"),
         *("multimodal/demos/product_tour/index.html", "multimodal/assets/demo/tour.json"),
         *("multimodal/assets/demo/catalog.zh.json", "multimodal/assets/demo/clips/halo-kettle-turn.webm"),
         *("multimodal/assets/LICENSES.md", "multimodal/assets/samples/kettle/1-hero.jpg"),

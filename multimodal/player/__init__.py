@@ -1,1 +1,1 @@
-"""The browser side: `product-tour.js`, one ES module that a page loads, and its types. Data only."""
+"""The browser side: `product-tour.js`, which a page loads, the module that follows by itself, and types. Data only."""

@@ -1,4 +1,5 @@
-/** Types of product-tour.js. Events of the stream are those of multimodal/events.py, in JSON. */
+/** Types of product-tour.js. Events of the stream are those of multimodal/events.py, in JSON. While a lost road is looked
+ * for, the element has the attribute `reconnecting` and stays playing or paused. */
 
 export interface TourEvent {
   kind: string;
@@ -66,8 +67,27 @@ export interface MissedDetail {
   reason: string;
 }
 
+/** What carries the tour from now on: said when it begins, and whenever it comes back. */
+export interface RoadDetail {
+  road: Road;
+  /**
+   * Why it is this one: '' = the first try. closed, silent: the road before was lost. ice_failed, ice_timeout: WebRTC
+   * found no way through. websocket_refused, websocket_silent: nor did a WebSocket.
+   */
+  reason: string;
+  /** Where WebRTC did not get through: how far it came, as `RTCPeerConnection.iceConnectionState`. */
+  ice?: string;
+  /** And by what kinds of addresses this browser could be reached: host, srflx, relay. */
+  candidates?: string[];
+}
+
+export type Road = 'webrtc' | 'websocket' | 'sse';
+
 export interface ErrorDetail {
-  /** not_found, denied, busy, server, network, ice, lost, version, stream, or the stream's own code. */
+  /**
+   * not_found, denied, busy, server, network, ice, lost, taken (another connection has this seat now), version, stream,
+   * or the stream's own code.
+   */
   code: string;
   message: string;
   /** The HTTP status, where there was one. */
@@ -76,15 +96,24 @@ export interface ErrorDetail {
 
 export type TourState = 'idle' | 'connecting' | 'playing' | 'paused' | 'ended' | 'error';
 
-/** Every word that the player itself shows; change them before a tour starts. */
+/**
+ * Every word that the player itself shows; change them before a tour starts. Those for what goes wrong come later, and
+ * only where the page has not set them: reconnecting, taken, not_found, denied, busy, ice, version.
+ */
 export const labels: Record<string, string>;
 
 export class ProductTour extends HTMLElement {
   readonly state: TourState;
   readonly log: (Arrived | Painted)[];
   readonly stats: TourStats;
-  /** STUN and TURN servers; none unless set. */
+  /** webrtc, websocket or sse; '' = nothing has come yet. */
+  readonly road: Road | '';
+  /** STUN and TURN servers; none unless set. Those that the server names are used beside them when a road was lost. */
   iceServers: RTCIceServer[];
+  /** 'relay' = only over TURN servers. */
+  iceTransportPolicy: RTCIceTransportPolicy;
+  /** Called before a new seat is asked for, and waited for. A join token opens one seat: set the attribute `token` anew. */
+  beforeJoin?: () => unknown;
   play(): void;
   pause(): void;
   restart(): void;
@@ -108,6 +137,9 @@ declare global {
     'tour-missed': CustomEvent<MissedDetail>;
     /** The stage is empty and a new turn begins. */
     'tour-interrupt': CustomEvent<{ epoch: number }>;
+    'tour-road': CustomEvent<RoadDetail>;
+    /** The stage was rebuilt as it stands: the viewer came late, or was away for longer than is kept. */
+    'tour-snapshot': CustomEvent<TourEvent>;
     'tour-end': CustomEvent<{ reason: string; unused: string[]; stats: TourStats }>;
     'tour-error': CustomEvent<ErrorDetail>;
   }

@@ -4,7 +4,7 @@
  * One message of the server ("bundle") is applied whole in one animation frame, so that a picture and the words about
  * it are painted together; what was painted is reported back ("painted") and kept in `element.log`.
  * Every interruption begins a new epoch; nothing of an older one is put on the page any more.
- * One file, long as it is: a shop embeds one module without a bundler, and a second would cost it a round trip.
+ * A shop embeds this one module; product-tour-roads.js, beside it, comes by itself when a tour begins: see there.
  * The messages are those of multimodal/wire.py. Text is only ever written as text, never as markup.
  *
  * Attributes: src (WHEP-style URL), token (Bearer), theme (light | dark; default: the reader's), autoplay.
@@ -19,39 +19,28 @@
 export const labels = {
   tour: 'Product tour', words: 'Narration', seen: 'Shown so far', start: 'Play the tour',
   play: 'Play', pause: 'Pause', resume: 'Resume', again: 'Play again', retry: 'Try again', restart: 'Restart',
-  connecting: 'Connecting…', not_found: 'This tour is no longer here.', denied: 'This tour is not open to you.',
-  busy: 'Many people are watching just now. Please try again in a moment.',
-  server: 'The tour could not start. Please try again.', network: 'The shop could not be reached.',
-  ice: 'This network did not let the tour through.', lost: 'The connection was lost.',
-  version: 'Please reload the page to get the new player.', stream: 'The narration stopped early.',
+  connecting: 'Connecting…', stream: 'The narration stopped early.', network: 'The shop could not be reached.',
+  lost: 'The connection was lost.', server: 'The tour could not start. Please try again.',
 };
 
 const VERSION = 1;
 const LOG_LIMIT = 20000;
-const SILENCE_MS = 10000; // the server pings every second: ten lost in a row is a dead road
 const PICTURE_LIMIT = 16 << 20; // bytes of one picture
 const UNFINISHED_LIMIT = 64 << 20; // bytes of all pictures that have not come whole
 const PICTURES_LIMIT = 2000;
-const HAVE_LIMIT = 256; // pictures that are kept for the next tour
+const HAVE_MS = 300; // so long a hello waits for what it may say of pictures from earlier tours
+const HELP_MS = 8000; // a module that takes longer does not come
 const ACK_BYTES = 16384, ACK_MS = 50; // inside the server's window of 64 KiB, so that it never runs dry
 
 const now = () => performance.now();
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** The other module: fetched beside the first offer, so that it is there when the network is not. */
+let others;
 
 /** What this browser can decode: every one that knows light-dark() knows the pictures; for clips it is asked. */
 const formats = ['image/avif', 'image/webp', 'image/jpeg', 'image/png', ...['video/webm', 'video/mp4']
   .filter((type) => document.createElement('video').canPlayType(type))];
-
-/** Pictures of earlier tours, by content: what is here is not sent again. Not on plain http, nor where it is forbidden. */
-const store = (async () => caches.open('product-tour'))().catch(() => null);
-/** @param {string} sha256 */
-const place = (sha256) => `https://picture/${sha256}`;
-const held = async () => ((await (await store)?.keys()) ?? []).map(({ url }) => url.slice(-64));
-/** Keeps a picture, and of all the newest. @param {string} sha256 @param {Uint8Array} data */
-const keep = async (sha256, data) => {
-  const cache = await store;
-  await cache?.put(place(sha256), new Response(data));
-  for (const old of (await held()).slice(0, -HAVE_LIMIT)) await cache?.delete(place(old));
-};
 
 const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
   for (let bit = 8; bit--;) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
@@ -66,11 +55,12 @@ const crc32 = (bytes) => {
 
 /**
  * An element. Built by hand and not from markup: it passes any content security policy, trusted types included.
- * @param {string} tag @param {Record<string, string>} attributes @param {...(Node | string)} children
+ * @param {string} tag @param {string} name its class, and the part that a page can style @param {Record<string, string>} attributes
+ * @param {...(Node | string)} children
  */
-const h = (tag, attributes, ...children) => {
-  const element = document.createElement(tag);
-  for (const name in attributes) element.setAttribute(name, attributes[name]);
+const h = (tag, name, attributes, ...children) => {
+  const element = document.createElement(tag), all = { ...(name && { class: name, part: name }), ...attributes };
+  for (const key in all) element.setAttribute(key, all[key]);
   element.append(...children);
   return element;
 };
@@ -83,7 +73,7 @@ const h = (tag, attributes, ...children) => {
  */
 const decoded = async (src, type = '') => {
   if (type.startsWith('video/')) {
-    const video = Object.assign(h('video', { role: 'img' }), { muted: true, loop: true, autoplay: true, playsInline: true, src });
+    const video = Object.assign(h('video', '', { role: 'img' }), { muted: true, loop: true, autoplay: true, playsInline: true, src });
     await new Promise((resolve, reject) => Object.assign(video, { onloadeddata: resolve, onerror: reject }));
     return video;
   }
@@ -103,113 +93,148 @@ const decoded = async (src, type = '') => {
   return image;
 };
 
-/** One connection: signalling, two channels, acks, pings. It knows messages, not what they mean to a reader. */
-class Road {
-  heard = now(); over = false; greeted = false; seq = -1; bytes = 0; have = new Set();
-  #url; #token; #on; #pc; #events; #beat; #held = []; #resource; #pings = 0;
-  #ackedBytes = 0; #ackedAt = 0; #ackTimer = 0; #farewell = 0;
+/** A viewer's place in a session; it outlives the roads to it, which product-tour-roads.js changes. */
+class Seat {
+  /** @type {URL | null} */ url = null;
+  /** @type {Set<string>} the beginnings of the SHA-256 of pictures that are here */ have = new Set();
+  /** @type {Map<string, Picture>} */ pictures = new Map();
+  cursor = -1; patience = 10; limit = 1e4; pings = 0; said = 0; turn = []; over = false; roads = new Set(); road = null;
 
-  /**
-   * @param {string} url @param {string | null} token @param {RTCIceServer[]} iceServers
-   * @param {{arrived(event), bundle(events), part(key, offset, total, payload), fail(code, status?)}} on
-   */
-  constructor(url, token, iceServers, on) {
-    this.#url = url;
-    this.#token = token;
-    this.#on = on;
-    this.#beat = setInterval(() => {
-      if (now() - this.heard > SILENCE_MS) this.fail(this.greeted ? 'lost' : 'ice');
-      else if (this.greeted) this.send({ type: 'ping', id: this.#pings++, t_ms: now() });
-    }, 1000);
-    this.#open(iceServers);
+  /** @param {ProductTour} host */
+  constructor(host) {
+    this.host = host;
+    this.helped = Promise.race([this.#help(), sleep(HELP_MS)]);
+    new Road(this, webrtc);
   }
 
-  #channels(iceServers) {
-    const pc = this.#pc = new RTCPeerConnection({ iceServers });
-    const events = this.#events = pc.createDataChannel('events', { negotiated: true, id: 0 });
-    const images = pc.createDataChannel('images', { negotiated: true, id: 1, ordered: false });
-    images.binaryType = 'arraybuffer';
-    events.onopen = () => this.#hello();
-    events.onmessage = ({ data }) => this.#message(data);
-    images.onmessage = ({ data }) => this.#part(data);
-    events.onclose = () => this.#dropped();
-    pc.onconnectionstatechange = () => pc.connectionState === 'failed' && this.fail(this.greeted ? 'lost' : 'ice');
-    return pc;
+  async #help() {
+    const found = await (others ??= import('./product-tour-roads.js').catch(() => others = null));
+    return !this.over && found?.attend(this, { labels, Road, webrtc });
   }
 
-  async #open(iceServers) {
-    let code = 'ice';
-    try {
-      const pc = this.#channels(iceServers);
-      code = 'network';
-      const url = new URL(this.#url, document.baseURI);
-      await pc.setLocalDescription(); // an offer; posted at once: waiting for candidates costs 150 ms and gains nothing
-      const reply = await fetch(url, {
-        method: 'POST', body: pc.localDescription.sdp, headers: this.#headers({ 'Content-Type': 'application/sdp' }),
-        signal: AbortSignal.timeout(SILENCE_MS),
-      });
-      const { status } = reply;
-      if (status !== 201) {
-        return this.fail({ 401: 'denied', 403: 'denied', 404: 'not_found', 410: 'not_found', 429: 'busy', 503: 'busy' }[status]
-          ?? 'server', status);
-      }
-      code = 'server';
-      this.#resource = new URL(reply.headers.get('Location') ?? '', url);
-      const sdp = await reply.text();
-      if (this.over) return this.#delete();
-      await pc.setRemoteDescription({ type: 'answer', sdp });
-    } catch {
-      this.fail(code);
-    }
+  /** The first word of the server on a road. @param {Road} road */
+  arrived({ kind }) {
+    this.host.road = kind;
   }
 
-  #headers(headers = {}) {
-    return this.#token ? { ...headers, Authorization: `Bearer ${this.#token}` } : headers;
-  }
-
-  async #hello() {
-    const saving = !!navigator.connection?.saveData;
-    this.have = new Set((await held().catch(() => [])).map((sha256) => sha256.slice(0, 16)));
-    const hello = {
-      type: 'hello', v: VERSION, cursor: this.seq, formats, viewport: [innerWidth, innerHeight],
-      dpr: devicePixelRatio, save_data: saving, reduced_motion: matchMedia('(prefers-reduced-motion: reduce)').matches,
-      have: [...this.have],
-    };
-    this.send(hello);
-    this.greeted = true;
+  async lost(road, code, status) {
+    if (await this.helped) this.lost(road, code, status);
+    else if (!this.over) this.host._fail(code, status);
   }
 
   /** @param {object} message */
   send(message) {
-    if (!this.over && this.#events?.readyState === 'open') this.#events.send(JSON.stringify(message));
+    this.road.send(message);
   }
 
-  #message(data) {
+  headers(headers) {
+    const token = this.host.getAttribute('token');
+    return { ...headers, ...(token && { Authorization: `Bearer ${token}` }) };
+  }
+
+  /** Says goodbye, after everything said before, and lets the server close; if it does not, we do. */
+  leave() {
+    const { url } = this;
+    this.lost = this.close; // all has been shown: how the road closes is of no interest
+    this.url = null;
+    this.road.send({ type: 'bye', reason: 'end' });
+    setTimeout(() => {
+      this.url = url;
+      this.close();
+    }, 1000);
+  }
+
+  /** The seat before its roads: a server that sees a viewer's connection go waits for it to come back. */
+  close() {
     if (this.over) return;
-    this.heard = now();
+    this.over = true;
+    const gone = this.url && this.end(this.url);
+    for (const road of this.roads) road.close(gone);
+  }
+
+  /** @param {URL} url */
+  end(url) {
+    // keepalive: it must leave although the page is going away. A reply that nobody reads is logged as aborted.
+    const told = fetch(url, { method: 'DELETE', keepalive: true, headers: this.headers() }).then((reply) => reply.text());
+    return Promise.race([told.catch(() => {}), sleep(1000)]);
+  }
+}
+
+/** One road to a seat: hello, acks, pings. It knows messages, not what they mean to a reader. */
+class Road {
+  over = false; greeted = false; heard = false; silent = 0; bytes = 0;
+  #seq = -1; #held = []; #beat; #ackedBytes = 0; #ackedAt = 0; #ackTimer = 0;
+
+  /** @param {Seat} seat @param {(road: Road) => void} open gives it `put` and `hangUp` */
+  constructor(seat, open) {
+    this.seat = seat;
+    seat.roads.add(this);
+    seat.road ??= this;
+    this.#beat = setInterval(() => {
+      if (++this.silent > (this.greeted ? seat.patience : 10)) this.fail(this.greeted ? 'lost' : 'ice');
+      else this.send({ type: 'ping', id: seat.pings++, t_ms: now() });
+    }, 1000);
+    open(this);
+  }
+
+  async hello() {
+    const { seat } = this;
+    await Promise.race([seat.helped, sleep(HAVE_MS)]);
+    if (this.over) return;
+    this.#seq = seat.cursor;
+    seat.road = this;
+    this.greeted = true;
+    this.send({
+      type: 'hello', v: VERSION, cursor: seat.cursor, resume: !!seat.said, formats, viewport: [innerWidth, innerHeight],
+      dpr: devicePixelRatio, save_data: !!navigator.connection?.saveData,
+      reduced_motion: matchMedia('(prefers-reduced-motion: reduce)').matches, have: [...seat.have],
+    });
+    this.nth = ++seat.said;
+  }
+
+  /** @param {object} message */
+  send(message) {
+    if (!this.over && this.greeted) this.put(JSON.stringify(message));
+  }
+
+  /** @param {string} data */
+  message(data) {
+    const { seat } = this, t_ms = now();
+    if (this.over) return;
+    this.silent = 0;
     let message;
     try {
       message = JSON.parse(data);
     } catch {
       return;
     }
-    const { type, id, t_ms } = message ?? {};
-    if (type === 'ping') this.send({ type: 'pong', id, t_ms, at_ms: now() });
-    if (type === 'bye') this.#dropped();
+    const { type, id } = message ?? {};
+    seat.told?.(this, message);
+    if (type === 'bye') return this.fail('lost');
+    if (!this.heard) seat.arrived(this);
+    this.heard = true;
+    if (type === 'ping') this.send({ type: 'pong', id, t_ms: message.t_ms, at_ms: t_ms });
     if (type !== 'bundle') return;
     if (message.v !== VERSION) return this.fail('version');
     for (const event of message.events) {
-      if (event.seq <= this.seq) continue; // seen: the channel is ordered, so only a replay comes twice
-      if (this.seq < 0 || event.seq === this.seq + 1) this.seq = event.seq;
-      this.#on.arrived(event);
-      this.#held.push(event);
+      const { seq, kind } = event;
+      if (kind === 'gap' || kind === 'snapshot') seat.wait = seat.helped; // they have no place of their own
+      else if (seq <= this.#seq) continue; // seen: the road is ordered, so only a replay comes twice
+      else if (seq > this.#seq + 1) return this.fail('lost'); // the one between is gone: again from the cursor
+      this.#seq = seq;
+      if (kind === 'asset') seat.host._asset(event); // at once: decoding must not wait for a frame
+      this.#held.push({ vantage: 'arrived', t_ms, seq, event });
     }
-    if (!message.more) this.#on.bundle(this.#held.splice(0));
+    if (!message.more) {
+      seat.cursor = this.#seq;
+      seat.host._bundle(this.#held.splice(0));
+    }
     this.#ack();
   }
 
-  #part(data) {
-    this.heard = now();
+  /** @param {ArrayBuffer} data */
+  part(data) {
+    this.silent = 0;
     if (this.over || !(data instanceof ArrayBuffer) || data.byteLength < 16) return;
     const view = new DataView(data), start = 16 + view.getUint16(2);
     if (view.getUint16(0) !== 0x4d01 || data.byteLength <= start) return;
@@ -217,70 +242,78 @@ class Road {
     this.bytes += payload.length;
     this.#ack();
     if (offset + payload.length > total || crc32(payload) !== view.getUint32(12)) return;
-    this.#on.part(new TextDecoder().decode(new Uint8Array(data, 16, start - 16)), offset, total, payload);
+    this.seat.host._part(new TextDecoder().decode(new Uint8Array(data, 16, start - 16)), offset, total, payload);
   }
 
   #ack() {
-    if (!this.greeted) return;
-    const t = now();
-    if (this.bytes - this.#ackedBytes < ACK_BYTES && t - this.#ackedAt < ACK_MS) {
-      this.#ackTimer ||= setTimeout(() => {
-        this.#ackTimer = 0;
-        this.#ack();
-      }, ACK_MS);
+    const t = now(), { bytes } = this;
+    clearTimeout(this.#ackTimer);
+    if (bytes - this.#ackedBytes < ACK_BYTES && t - this.#ackedAt < ACK_MS) {
+      this.#ackTimer = setTimeout(() => this.#ack(), ACK_MS - t + this.#ackedAt);
       return;
     }
-    clearTimeout(this.#ackTimer);
-    this.#ackTimer = 0;
-    this.#ackedBytes = this.bytes;
+    this.#ackedBytes = bytes;
     this.#ackedAt = t;
-    this.send({ type: 'ack', seq: this.seq, picture_bytes: this.bytes });
+    this.send({ type: 'ack', seq: this.#seq, picture_bytes: bytes });
   }
 
   fail(code, status) {
     if (this.over) return;
     this.close();
-    this.#on.fail(code, status);
+    this.seat.lost(this, code, status);
   }
 
-  /** The server has ended the session itself: there is nothing left to delete. */
-  #dropped() {
-    this.#resource = null;
-    this.fail('lost');
-  }
-
-  /** Says goodbye, after everything said before, and lets the server close; if it does not, we do. */
-  leave() {
-    const resource = this.#resource;
-    this.#on.fail = () => {}; // all has been shown: how the road closes is of no interest
-    this.#resource = null;
-    this.send({ type: 'bye', reason: 'end' });
-    this.#farewell = setTimeout(() => {
-      this.#resource = resource;
-      this.close();
-    }, 1000);
-  }
-
-  close() {
-    if (this.over) return;
+  /** @param {Promise<unknown> | null} [after] hangs up then */
+  async close(after) {
     this.over = true;
+    this.seat.roads.delete(this);
     clearInterval(this.#beat);
     clearTimeout(this.#ackTimer);
-    clearTimeout(this.#farewell);
-    this.#delete();
-  }
-
-  /** The session before the connection: a server that sees the connection go ends the session itself, and then has none. */
-  #delete() {
-    const hangUp = () => this.#pc?.close();
-    if (!this.#resource) return hangUp();
-    // keepalive: it must leave although the page is going away. A reply that nobody reads is logged as aborted.
-    fetch(this.#resource, { method: 'DELETE', keepalive: true, headers: this.#headers() })
-      .then((reply) => reply.text()).then(hangUp, hangUp);
-    setTimeout(hangUp, 1000);
-    this.#resource = null;
+    if (after) await after;
+    this.hangUp?.();
   }
 }
+
+/** Signalling, and two channels. @param {Road} road */
+const webrtc = async (road) => {
+  const { seat } = road, { host } = seat;
+  let code = 'ice';
+  road.kind = 'webrtc';
+  try {
+    const pc = road.pc = new RTCPeerConnection({
+      iceServers: [...host.iceServers, ...seat.turn], iceTransportPolicy: host.iceTransportPolicy,
+    });
+    const events = pc.createDataChannel('events', { negotiated: true, id: 0 });
+    const images = pc.createDataChannel('images', { negotiated: true, id: 1, ordered: false });
+    road.put = (text) => events.readyState === 'open' && events.send(text);
+    road.hangUp = () => pc.close();
+    images.binaryType = 'arraybuffer';
+    events.onopen = () => road.hello();
+    events.onmessage = ({ data }) => road.message(data);
+    images.onmessage = ({ data }) => road.part(data);
+    events.onclose = () => road.fail('lost');
+    pc.onconnectionstatechange = () => pc.connectionState === 'failed' && road.fail(road.greeted ? 'lost' : 'ice');
+    code = 'network';
+    seat.url || await host.beforeJoin?.();
+    const url = seat.url ?? new URL(host.getAttribute('src') ?? '', document.baseURI);
+    await pc.setLocalDescription(); // an offer; posted at once: waiting for candidates costs 150 ms and gains nothing
+    const reply = await fetch(url, {
+      method: 'POST', body: pc.localDescription.sdp, headers: seat.headers({ 'Content-Type': 'application/sdp' }),
+      signal: AbortSignal.timeout(seat.limit),
+    });
+    const { status, headers } = reply;
+    code = 'server';
+    if (status !== 201) return road.fail(code, status);
+    seat.links = headers.get('Link');
+    const place = new URL(headers.get('Location') ?? '', url);
+    const sdp = await reply.text();
+    if (seat.over) return seat.end(place);
+    seat.url ??= place;
+    await pc.setRemoteDescription({ type: 'answer', sdp });
+  } catch {
+    road.fail(code);
+  }
+};
 
 /** What is known of one picture; `slot` is its place on the stage, `want` that the slot waits for the picture, `lost` that only words stand there. */
 class Picture {
@@ -288,7 +321,7 @@ class Picture {
   /** @type {HTMLImageElement | HTMLVideoElement | null} */ image = null;
   /** @type {HTMLImageElement | null} */ preview = null;
   /** @type {{total: number, data: Uint8Array, ranges: number[][]} | null} */ parts = null;
-  settled = false; want = false; lost = false; slot = h('div', { class: 'slot', part: 'slot' });
+  settled = false; want = false; lost = false; slot = h('div', 'slot');
   /** @type {HTMLElement | null} */ thumb = null;
   /** @type {HTMLCanvasElement | null} */ copy = null;
 
@@ -326,7 +359,7 @@ class Picture {
     if (image === this.image && this.copy) this.thumb?.replaceChildren(this.copy);
     image.toggleAttribute('data-current', true);
     this.slot.style.setProperty('--r', `${this.width_px / this.height_px || 1}`);
-    this.slot.replaceChildren(this.lost ? h('p', { part: 'missing' }, this.alt) : image); // no browser's broken-picture sign
+    this.slot.replaceChildren(this.lost ? h('p', 'missing', {}, this.alt) : image); // no browser's broken-picture sign
   }
 
   /** @param {HTMLImageElement | HTMLVideoElement} image */
@@ -418,28 +451,30 @@ export class ProductTour extends HTMLElement {
   /** @type {Array<object>} what arrived and what was painted, oldest first; at most 20,000 entries */
   log = [];
   /** @type {RTCIceServer[]} */ iceServers = [];
+  /** @type {RTCIceTransportPolicy} */ iceTransportPolicy = 'all';
   stats = this.#freshStats();
-  #state = 'idle'; #road = null; #attached = null; #raf = 0; #frame = 0; #queue = []; #unfinished = 0;
-  /** @type {Map<string, Picture>} */ #pictures = new Map();
+  /** webrtc, websocket or sse; '' = nothing has come yet */
+  road = '';
+  #state = 'idle'; #seat = null; #attached = null; #raf = 0; #frame = 0; #queue = []; #unfinished = 0;
   #products = new Map(); #interval = 1; #shown = []; #mark = -1; #lastWord = null;
   #epoch = 0; #base = 0; #rtl = false;
   #paragraph = null; #group = null; #space = ''; #tail = ''; #unsaid = ''; #failure = null;
 
-  #pictureBox = h('div', { class: 'pictures' });
-  #start = h('button', { class: 'start', part: 'button start' });
-  #caption = h('div', { class: 'caption', part: 'caption' });
-  #text = h('div', { class: 'text', part: 'text', tabindex: '0', role: 'region' });
-  #play = h('button', { class: 'play', part: 'button play' });
-  #restart = h('button', { class: 'restart', part: 'button restart' });
-  #message = h('span', { class: 'message', part: 'message', role: 'status' });
-  #strip = h('div', { class: 'strip', part: 'strip', role: 'group' });
-  #live = h('div', { class: 'live', 'aria-live': 'polite' });
-  #words = h('div', {});
-  #tour = h('section', { class: 'tour', part: 'tour' },
-    h('div', { class: 'stage', part: 'stage' }, h('slot', { name: 'poster', class: 'poster' }), this.#pictureBox, this.#start),
+  #pictureBox = h('div', 'pictures');
+  #start = h('button', 'button start');
+  #caption = h('div', 'caption');
+  #text = h('div', 'text', { tabindex: '0', role: 'region' });
+  #play = h('button', 'button play');
+  #restart = h('button', 'button restart');
+  #message = h('span', 'message', { role: 'status' });
+  #strip = h('div', 'strip', { role: 'group' });
+  #live = h('div', 'live', { 'aria-live': 'polite' });
+  #words = h('div');
+  #tour = h('section', 'tour', {},
+    h('div', 'stage', {}, h('slot', 'poster', { name: 'poster' }), this.#pictureBox, this.#start),
     this.#caption,
-    h('div', { class: 'side', part: 'side' }, this.#text,
-      h('div', { class: 'controls', part: 'controls' }, this.#play, this.#restart, this.#message)),
+    h('div', 'side', {}, this.#text,
+      h('div', 'controls', {}, this.#play, this.#restart, this.#message)),
     this.#strip, this.#live);
 
   constructor() {
@@ -447,7 +482,7 @@ export class ProductTour extends HTMLElement {
     const root = this.attachShadow({ mode: 'open' });
     root.adoptedStyleSheets = [sheet];
     root.append(this.#tour);
-    this.#text.append(h('slot', { class: 'intro' }), this.#words);
+    this.#text.append(h('slot', 'intro'), this.#words);
     this.#start.onclick = () => {
       this.play();
       this.#play.focus(); // the button that was pressed has gone
@@ -461,7 +496,7 @@ export class ProductTour extends HTMLElement {
     const { signal } = this.#attached;
     addEventListener('pagehide', () => this.#leave(), { signal });
     document.addEventListener('visibilitychange', () => document.hidden && this.#drain(), { signal });
-    this.#set(this.#state);
+    this._set(this.#state);
     if (this.hasAttribute('autoplay')) this.play();
   }
 
@@ -478,8 +513,8 @@ export class ProductTour extends HTMLElement {
   /** Starts the tour, or goes on after a pause; after the end or an error it starts anew. */
   play() {
     if (this.#state === 'paused') {
-      this.#road.send({ type: 'resume' });
-      this.#set('playing');
+      this.#seat.send({ type: 'resume' });
+      this._set('playing');
     } else if (this.#state !== 'playing' && this.#state !== 'connecting') {
       this.restart();
     }
@@ -488,8 +523,8 @@ export class ProductTour extends HTMLElement {
   /** Asks the narrator to stop; what is on its way is still shown. */
   pause() {
     if (this.#state !== 'playing') return;
-    this.#road.send({ type: 'pause' });
-    this.#set('paused');
+    this.#seat.send({ type: 'pause' });
+    this._set('paused');
   }
 
   /** Stops what is being told. Of what is already on its way nothing is shown any more; the tour stays open. */
@@ -504,16 +539,16 @@ export class ProductTour extends HTMLElement {
 
   /** Goes on with the tour's next chapter, if there is one. */
   skip() {
-    this.#road?.send({ type: 'skip', epoch: this.#epoch });
+    this.#seat?.send({ type: 'skip', epoch: this.#epoch });
   }
 
   /** Has the tour told again from a mark, as `sync` events in the log name them. @param {number} mark */
   rewind(mark) {
-    this.#road?.send({ type: 'rewind', epoch: this.#epoch, mark });
+    this.#seat?.send({ type: 'rewind', epoch: this.#epoch, mark });
   }
 
   #turn(message) {
-    if (this.#state === 'playing' || this.#state === 'paused') this.#road.send({ ...message, epoch: this.#epoch++ });
+    if (this.#state === 'playing' || this.#state === 'paused') this.#seat.send({ ...message, epoch: this.#epoch++ });
   }
 
   /** A new session from the beginning. */
@@ -521,30 +556,27 @@ export class ProductTour extends HTMLElement {
     this.#hangUp();
     this.log = [];
     this.stats = this.#freshStats();
-    this.#pictures = new Map();
     this.#queue = [];
-    this.#shown = [];
     this.#unfinished = this.#frame = this.#epoch = this.#base = 0;
-    this.#mark = -1;
     this.#rtl = getComputedStyle(this).direction === 'rtl';
+    this.#failure = null;
+    this.#clear();
     delete this.#tour.dataset.shown;
-    this.#lastWord = this.#paragraph = this.#group = this.#failure = null;
-    this.#space = this.#tail = this.#unsaid = '';
-    for (const box of [this.#words, this.#pictureBox, this.#caption, this.#strip, this.#live]) box.replaceChildren();
-    this.#set('connecting');
-    const road = new Road(this.getAttribute('src') ?? '', this.getAttribute('token'), this.iceServers, {
-      arrived: (event) => {
-        this.#record({ vantage: 'arrived', t_ms: now(), seq: event.seq, event });
-        if (event.kind === 'asset') this.#asset(road, event); // at once: decoding must not wait for a frame
-      },
-      bundle: (events) => {
-        this.#queue.push(...events);
-        this.#schedule();
-      },
-      part: (...part) => this.#part(road, ...part),
-      fail: (code, status) => this.#fail(code, status),
-    });
-    this.#road = road;
+    for (const box of [this.#words, this.#strip, this.#live]) box.replaceChildren();
+    this._set('connecting');
+    this.road = '';
+    this.#seat = new Seat(this);
+  }
+
+  async _bundle(entries) {
+    const seat = this.#seat;
+    for (const entry of entries) this.#record(entry);
+    await seat.wait;
+    if (seat.over) return;
+    let events = entries.map(({ event }) => event);
+    if (seat.unfold) events = seat.unfold(events);
+    this.#queue.push(...events);
+    this.#schedule();
   }
 
   #freshStats() {
@@ -552,15 +584,15 @@ export class ProductTour extends HTMLElement {
   }
 
   #hangUp() {
-    this.#road?.close();
+    this.#seat?.close();
     cancelAnimationFrame(this.#raf);
     this.#raf = 0;
   }
 
   #leave() {
-    if (!this.#road || this.#road.over) return;
+    if (this.#seat?.over !== false) return;
     this.#hangUp();
-    if (this.#state !== 'ended') this.#set('idle');
+    if (this.#state !== 'ended') this._set('idle');
   }
 
   #record(entry) {
@@ -568,18 +600,18 @@ export class ProductTour extends HTMLElement {
     if (this.log.length > LOG_LIMIT) this.log.splice(0, LOG_LIMIT / 20);
   }
 
-  #emit(name, detail) {
+  _emit(name, detail) {
     // A task of its own: a slow listener must not delay the frame that is being painted.
     setTimeout(() => this.dispatchEvent(new CustomEvent(`tour-${name}`, { detail, bubbles: true, composed: true })));
   }
 
-  #set(state, message = '') {
+  _set(state, message = '') {
     this.#state = state;
     this.setAttribute('state', state);
     this.#tour.dataset.state = state;
     const names = { playing: 'pause', paused: 'resume', ended: 'again', error: 'retry' };
     this.#play.textContent = labels[names[state] ?? 'play'];
-    this.#message.textContent = state === 'connecting' ? labels.connecting : message;
+    this.#message.textContent = state === 'connecting' ? labels.connecting : message || this.#seat?.note;
     this.#start.textContent = labels.start;
     this.#restart.textContent = labels.restart;
     this.#tour.ariaLabel = labels.tour;
@@ -587,22 +619,24 @@ export class ProductTour extends HTMLElement {
     this.#strip.ariaLabel = labels.seen;
   }
 
-  #fail(code, status) {
-    const message = labels[code];
+  _fail(code, status) {
+    const message = labels[code] ?? labels.server;
+    this.#seat.close();
     this.#drain();
-    this.#set('error', message);
-    this.#emit('error', { code, message, status });
+    this._set('error', message);
+    this._emit('error', { code, message, status });
   }
 
   // ---- pictures
 
   #picture(key) {
-    let picture = this.#pictures.get(key);
-    if (!picture) this.#pictures.set(key, picture = new Picture(key));
+    const { pictures } = this.#seat;
+    let picture = pictures.get(key);
+    if (!picture) pictures.set(key, picture = new Picture(key));
     return picture;
   }
 
-  #asset(road, { key, product, alt, width_px, height_px, placeholder, variants, color }) {
+  _asset({ key, product, alt, width_px, height_px, placeholder, variants, color }) {
     const picture = this.#picture(key);
     if (color) picture.slot.style.backgroundColor = color;
     Object.assign(picture, { product, alt, width_px, height_px });
@@ -614,21 +648,22 @@ export class ProductTour extends HTMLElement {
         if (picture.slot.querySelector('img:not([src])')) picture.fill(true); // shown in the moment it was described
       }, () => {});
     }
-    this.#prepare(road, picture);
+    this.#prepare(picture);
   }
 
-  #part(road, key, offset, total, payload) {
-    if (total > PICTURE_LIMIT || this.#pictures.size > PICTURES_LIMIT) return;
+  _part(key, offset, total, payload) {
+    const { pictures } = this.#seat;
+    if (total > PICTURE_LIMIT || pictures.size > PICTURES_LIMIT) return;
     const picture = this.#picture(key);
     if (picture.settled || picture.whole) return;
     if (picture.parts?.total !== total) {
       this.#unfinished += total - (picture.parts?.total ?? 0);
-      for (const other of this.#pictures.values()) {
+      for (const other of pictures.values()) {
         if (this.#unfinished <= UNFINISHED_LIMIT) break;
         if (other !== picture && other.parts) this.#forget(other);
       }
     }
-    if (picture.add(offset, total, payload)) this.#prepare(road, picture);
+    if (picture.add(offset, total, payload)) this.#prepare(picture);
   }
 
   #forget(picture) {
@@ -637,34 +672,32 @@ export class ProductTour extends HTMLElement {
   }
 
   /** Checks and decodes a picture once both its description and its bytes (or its address) are here. */
-  async #prepare(road, picture) {
-    const { variants, parts, key } = picture;
+  async #prepare(picture) {
+    const seat = this.#seat, { variants, parts, key, whole } = picture;
     const variant = variants.find((v) => parts ? v.size_bytes === parts.total : v.url) ?? variants[0];
-    const sha256 = variant?.sha256, kept = !parts && road.have.has(sha256?.slice(0, 16));
-    if (picture.settled || !variant || !(picture.whole || variant.url || kept)) return;
+    if (picture.settled || !variant || !(whole || variant.url)) return;
     picture.settled = true;
-    let reason = '', src = variant.url, data = picture.whole && parts.data;
+    const { sha256, url } = variant;
+    let reason = '', src = url, data = whole && parts.data;
     try {
-      if (kept) data = await (await store)?.match(place(sha256)).then((found) => found?.arrayBuffer()).catch(() => null);
       if (data && crypto.subtle && sha256) { // absent on plain http
         const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
         if (Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('') !== sha256) reason = 'wrong_sha256';
-        else if (!kept) keep(sha256, data).catch(() => {}); // a full disk costs the next tour its bytes, not this one
-      }
-      if (kept && (!data || reason)) { // thrown away or spoilt meanwhile
-        road.have.delete(sha256.slice(0, 16));
-        picture.settled = false;
-        return road.send({ type: 'need', key });
+        if (await seat.checked?.(picture, sha256, data, !reason)) { // spoilt, and comes again
+          this.#forget(picture);
+          picture.settled = false;
+          return;
+        }
       }
       if (data) src = URL.createObjectURL(new Blob([data], { type: variant.media_type }));
       if (!reason) picture.settle(await decoded(src, variant.media_type));
     } catch {
       reason = 'undecodable';
     }
-    if (src !== variant.url) URL.revokeObjectURL(src); // the image holds what it has loaded
-    if (road.over) return;
+    if (src !== url) URL.revokeObjectURL(src); // the image holds what it has loaded
+    if (seat.over) return;
     this.#forget(picture);
-    road.send({ type: 'ready', key, ok: !reason, reason });
+    seat.send({ type: 'ready', key, ok: !reason, reason });
     if (picture.image && picture.want) {
       this.#queue.push({ kind: 'swap', key, ok: true });
       this.#schedule();
@@ -700,9 +733,9 @@ export class ProductTour extends HTMLElement {
     if (follow) this.#text.scrollTop = this.#text.scrollHeight;
     const seq = events.findLast((event) => event.seq >= 0)?.seq;
     if (seq === undefined) return; // only a picture of our own decoding: nothing of the server's to confirm
-    this.#road.send({ type: 'painted', seq, t_ms: t, frame: frame.id, visible });
+    this.#seat.send({ type: 'painted', seq, t_ms: t, frame: frame.id, visible });
     this.#record({ vantage: 'painted', t_ms: t, frame: frame.id, seq, visible, reveals: frame.reveals });
-    if (frame.ended) this.#road.leave();
+    if (frame.ended) this.#seat.leave();
   }
 
   #show(event, frame) {
@@ -710,12 +743,13 @@ export class ProductTour extends HTMLElement {
       case 'start':
         this.#products = new Map(event.products?.map((product) => [product.id, product]));
         this.#interval = event.sync_interval;
-        if (this.#state === 'connecting') this.#set('playing');
-        return this.#emit('start', event);
+        if (this.#state !== 'connecting') return;
+        this._set('playing');
+        return this._emit('start', event);
       case 'text':
         this.#write(event);
         this.#lastWord = frame;
-        return this.#say(event.text);
+        return event.restored || this.#say(event.text);
       case 'reveal':
         return this.#reveal(event, frame);
       case 'swap': {
@@ -730,25 +764,25 @@ export class ProductTour extends HTMLElement {
         return this.#interrupted(event);
       case 'error':
         this.#failure = event;
-        return this.#emit('error', { code: event.code, message: event.message });
+        return this._emit('error', { code: event.code, message: event.message });
       case 'end':
         frame.ended = true;
         this.#breathe();
         this.#say('', true);
-        if (event.reason === 'error') this.#set('error', labels.stream);
-        else this.#set('ended');
-        if (event.reason === 'error' && !this.#failure) this.#emit('error', { code: 'stream', message: labels.stream });
-        return this.#emit('end', { reason: event.reason, unused: event.unused, stats: this.stats });
+        if (event.reason === 'error') this._set('error', labels.stream);
+        else this._set('ended');
+        if (event.reason === 'error' && !this.#failure) this._emit('error', { code: 'stream', message: labels.stream });
+        return this._emit('end', { reason: event.reason, unused: event.unused, stats: this.stats });
     }
   }
 
-  #reveal({ cue, key, product, anchor, mark, preview, declared_late: late }, frame) {
+  #reveal({ cue, key, product, anchor, mark, preview, declared_late: late, restored }, frame) {
     const picture = this.#picture(key), { stats } = this;
     picture.product ||= product;
     const showPreview = !!preview || !picture.image;
     picture.want = !preview && !picture.image; // not ours to wait for: another viewer was ready, or its bytes are late
     if (!picture.thumb) {
-      picture.thumb = h('button', { class: 'thumb', part: 'thumb' });
+      picture.thumb = h('button', 'thumb');
       picture.thumb.ariaLabel = this.#title(picture);
       if (picture.placeholder) picture.thumb.style.backgroundImage = `url("${picture.placeholder}")`;
       picture.thumb.onclick = () => this.#present([picture]);
@@ -763,14 +797,14 @@ export class ProductTour extends HTMLElement {
     stats.reveals++;
     if (!late) stats.tokenDriftMax = Math.max(stats.tokenDriftMax, mark - anchor);
     const said = mark - this.#base;
-    if (said > 0 && said % this.#interval === 0 && frame.visible) { // the start and an odd end have no words of their own
+    if (said > 0 && said % this.#interval === 0 && frame.visible && !restored) { // the start and an odd end have no words of their own
       stats.judged++;
       if (sameFrame) stats.sameFrame++;
       stats.skewMs.last = skewMs;
       if (Math.abs(skewMs) > Math.abs(stats.skewMs.max)) stats.skewMs.max = skewMs;
     }
     frame.reveals.push({ key, preview: !!preview, decoded: !!(showPreview ? picture.preview : picture.image) });
-    this.#emit('reveal', { cue, key, product, anchor, mark, preview: !!preview, tokenDrift: mark - anchor, skewMs, sameFrame });
+    this._emit('reveal', { cue, key, product, anchor, mark, preview: !!preview, tokenDrift: mark - anchor, skewMs, sameFrame });
   }
 
   /** The words go on to a product whose picture will not come: what stood there before would seem to be meant. */
@@ -778,7 +812,7 @@ export class ProductTour extends HTMLElement {
     if (reason === 'interrupted') return;
     this.stats.missed++;
     if (reason === 'beyond_end' || reason === 'too_late') return; // no words are about it
-    const known = this.#pictures.get(key);
+    const known = this.#seat.pictures.get(key);
     product ||= known?.product || (this.#products.has(key) ? key : '');
     if (product && !this.#shown.some((picture) => (picture.product || picture.key) === product)) {
       const picture = Object.assign(new Picture(key), { product, lost: true, width_px: known?.width_px, height_px: known?.height_px });
@@ -786,19 +820,24 @@ export class ProductTour extends HTMLElement {
       picture.fill();
       this.#enter(picture, tok);
     }
-    this.#emit('missed', { cue, key, product, anchor, reason });
+    this._emit('missed', { cue, key, product, anchor, reason });
   }
 
-  #interrupted({ epoch, tok }) {
-    this.#epoch = Math.max(this.#epoch, epoch);
+  #interrupted({ epoch, tok, fresh }) {
+    this.#epoch = Math.max(this.#epoch, epoch ?? fresh);
     this.#base = tok;
+    this.#clear();
+    if (fresh >= 0) return this.#words.replaceChildren(); // what follows is told from a snapshot
+    if (this.#state === 'paused') this.play();
+    this._emit('interrupt', { epoch });
+  }
+
+  #clear() {
     this.#present([]);
     this.#mark = -1;
     this.#breathe();
     this.#lastWord = this.#paragraph = this.#group = null;
     this.#tail = this.#unsaid = '';
-    if (this.#state === 'paused') this.play();
-    this.#emit('interrupt', { epoch });
   }
 
   #title({ product, alt }) {
@@ -825,8 +864,8 @@ export class ProductTour extends HTMLElement {
     this.#caption.replaceChildren(...Array.from(lines.values(), (picture) => {
       const { url, price, currency } = this.#products.get(picture.product) ?? {};
       const safe = /^https?:/.test(url); // a catalogue's "javascript:" must not become a link
-      return h('div', {}, h(safe ? 'a' : 'span', { class: 'title', part: 'title', dir: 'auto', ...(safe && { href: url }) }, this.#title(picture)),
-        h('span', { class: 'price', part: 'price' }, this.#money(price, currency)));
+      return h('div', '', {}, h(safe ? 'a' : 'span', 'title', { dir: 'auto', ...(safe && { href: url }) }, this.#title(picture)),
+        h('span', 'price', {}, this.#money(price, currency)));
     }));
   }
 
@@ -849,7 +888,7 @@ export class ProductTour extends HTMLElement {
   #write({ text, token_index: first, token_count: count }) {
     const pieces = text.split(/([ \t\r\n]+)/), last = first + count - 1;
     let left = pieces.filter((piece, i) => piece && i % 2 === 0).length, tok = first;
-    const word = (piece) => h('span', { class: 'word', part: 'word', 'data-tok': `${tok}` }, piece);
+    const word = (piece) => h('span', 'word', { 'data-tok': `${tok}` }, piece);
     if (!left) this.#flow().append(word(''));
     pieces.forEach((piece, i) => {
       if (!piece) return;
@@ -861,7 +900,7 @@ export class ProductTour extends HTMLElement {
       this.#breathe();
       if (--left === 0) tok = last; // of a run the last box is sure; those before it are counted from the front
       if (!this.#group || WIDE.test(piece[0]) || (WIDE.test(this.#tail) && !CLOSING.test(piece))) {
-        this.#flow().append(this.#group = h('span', { class: 'g' }));
+        this.#flow().append(this.#group = h('span', 'g'));
       }
       this.#group.append(word(piece));
       // Not before its first letter, or a leading number would decide; where the page says right to left, it is known.
@@ -879,7 +918,7 @@ export class ProductTour extends HTMLElement {
   }
 
   #flow() {
-    if (!this.#paragraph) this.#words.append(this.#paragraph = h('p', {}));
+    if (!this.#paragraph) this.#words.append(this.#paragraph = h('p'));
     return this.#paragraph;
   }
 
@@ -889,7 +928,7 @@ export class ProductTour extends HTMLElement {
     const said = all ? this.#unsaid : this.#unsaid.match(SENTENCES)?.[0];
     if (!said?.trim()) return;
     this.#unsaid = this.#unsaid.slice(said.length);
-    this.#live.append(h('p', {}, said.trim()));
+    this.#live.append(h('p', '', {}, said.trim()));
     if (this.#live.childElementCount > 3) this.#live.firstChild.remove();
   }
 }

@@ -126,15 +126,16 @@ def visit(browser: Browser) -> Iterator[Any]:
     contexts = []
     routes = build_routes("Larkmoor", "Well-made things", products=PRODUCTS, poster=_PNG)
     peer = (Path(__file__).parents[1] / "player" / "peer.js").read_text(encoding="utf-8")
-    player = resources.files("multimodal.player").joinpath("product-tour.js").read_text(encoding="utf-8")
+    player = resources.files("multimodal.player")
     outside: list[str] = []
     errors: list[str] = []
     answers = {path: _answers(routes, path) for path in ("/", "/style.css", "/page.js", "/poster")}
 
     def answer(route: Route) -> None:
         path = route.request.url.removeprefix("http://localhost")
-        if path == "/tour/player/product-tour.js":
-            route.fulfill(body=player, content_type="text/javascript")
+        if path.startswith("/tour/player/"):
+            script = player.joinpath(path.rpartition("/")[2]).read_text(encoding="utf-8")
+            route.fulfill(body=script, content_type="text/javascript")
         elif path.startswith("/tour/whep/"):
             route.fulfill(status=200)
         elif path in answers:

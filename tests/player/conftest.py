@@ -64,8 +64,8 @@ def _answer(route: Route, page: str) -> None:
     path = route.request.url.removeprefix("http://localhost")
     if path == "/":
         route.fulfill(body=page, content_type="text/html")
-    elif path == "/product-tour.js":
-        script = resources.files("multimodal.player").joinpath("product-tour.js").read_text(encoding="utf-8")
+    elif path in {"/product-tour.js", "/product-tour-roads.js"}:
+        script = resources.files("multimodal.player").joinpath(path[1:]).read_text(encoding="utf-8")
         route.fulfill(body=script, content_type="text/javascript")
     elif path == "/peer.js":
         route.fulfill(body=(_HERE / "peer.js").read_text(encoding="utf-8"), content_type="text/javascript")

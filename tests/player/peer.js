@@ -1,9 +1,10 @@
 // A server's side of a tour, in the page itself: answers the player's POST with a second RTCPeerConnection and lets
-// the test speak the protocol. `peer.got` is what the player said, in order.
+// the test speak the protocol. `peer.got` is what the player said, in order. It keeps what it has said in bundles, and
+// says it again to a player that comes back. A WebSocket and an event stream stand where a test opens them.
 const realFetch = window.fetch;
 
 window.peer = {
-  refuse: 0, offline: false, deaf: false, posts: [], deletes: [], got: [], sessions: [], made: [], revoked: [],
+  refuse: 0, offline: false, deaf: false, gone: false, websocket: 'refused', sse: 'refused', links: '', posts: [], sockets: [], pulled: [], pictures: new Map(), deletes: [], got: [], sessions: [], made: [], revoked: [],
 
   get now() { return this.sessions.at(-1); },
   of(type) { return this.got.filter((message) => message.type === type); },
@@ -31,8 +32,37 @@ window.peer = {
     return this.event('reveal', { cue: 0, key, product: '', anchor: this.tok, mark: this.tok, preview: false,
       declared_late: false, ...fields });
   },
-  bundle(...events) { this.say({ type: 'bundle', v: 1, events, more: false }); },
-  some(...events) { this.say({ type: 'bundle', v: 1, events, more: true }); },
+  bundle(...events) { this.piece(events, false); },
+  some(...events) { this.piece(events, true); },
+  // What is emitted while the player is away is kept for it.
+  piece(events, more) {
+    this.journal.push(...events);
+    if (!this.away) this.say({ type: 'bundle', v: 1, events, more });
+  },
+
+  seat: 0, away: false, mute: false, journal: [],
+  // The player's road is cut; it comes back by itself.
+  cut() {
+    this.away = true;
+    this.now.end();
+  },
+  heard(session, message) {
+    const tell = (told) => session.events.send(JSON.stringify(told));
+    this.got.push(message);
+    if (message.type === 'ping' && !this.mute) tell({ type: 'tick' }); // a sign of life, and no receipt as a pong is
+    if (message.type !== 'hello') return;
+    if (session.kind !== 'webrtc') tell({ type: 'seat', path: `/tour/whep/demo/${this.seat ||= 1}` });
+    if (!message.resume) return;
+    this.away = false;
+    const events = this.journal.filter(({ seq, kind }) => seq > message.cursor || kind === 'gap' || kind === 'snapshot');
+    tell({ type: 'bundle', v: 1, events, more: false });
+  },
+  // A session over anything else than WebRTC, with the same face.
+  meet(kind, tell, end) {
+    const session = { kind, end, events: { send: tell }, images: { send: tell } };
+    this.sessions.push(session);
+    return session;
+  },
 
   // A picture of one colour, its asset event and its parts.
   async picture(key, { color = '#c33', width = 64, height = 48, pad = 0, alt = `a picture of ${key}`, ...rest } = {}) {
@@ -49,6 +79,7 @@ window.peer = {
     const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
     const sha256 = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
     const variants = [{ media_type: 'image/png', width_px: fields.width_px, size_bytes: data.length, sha256, url: null }];
+    this.pictures.set(sha256, data);
     return { key, data, asset: { key, product: '', alt: '', placeholder: '', variants, ...fields } };
   },
   parts({ key, data }, size = 4096) {
@@ -107,21 +138,77 @@ window.fetch = async (url, init = {}) => {
     peer.deletes.push(String(url));
     return realFetch(url, init);
   }
+  const { pathname } = new URL(url, document.baseURI), headers = { ...init.headers };
+  if (pathname.startsWith('/tour/pictures/')) {
+    peer.pulled.push({ pathname, headers });
+    if (peer.offline) throw new TypeError('Failed to fetch');
+    const data = peer.pictures.get(pathname.split('/').at(-1));
+    return data ? new Response(data) : new Response('', { status: 404 });
+  }
   if (init.method !== 'POST') return realFetch(url, init);
-  peer.posts.push({ url: String(url), headers: init.headers, body: init.body });
+  peer.posts.push({ url: String(url), headers, body: init.body, at: performance.now() });
   if (peer.offline) throw new TypeError('Failed to fetch');
-  if (peer.refuse) return new Response('', { status: peer.refuse });
-  const pc = new RTCPeerConnection(), session = { pc };
+  if (pathname.endsWith('/messages')) {
+    for (const line of init.body.trim().split('\n')) peer.heard(peer.now, JSON.parse(line));
+    return new Response('', { status: 204 });
+  }
+  if (pathname.startsWith('/tour/sse/')) return stream(init);
+  const again = /demo\/\d+$/.test(pathname);
+  if (peer.refuse || (again && peer.gone)) return new Response('', { status: peer.refuse || 404 });
+  const pc = new RTCPeerConnection(), session = { kind: 'webrtc', pc, end: () => pc.close() };
   session.events = pc.createDataChannel('events', { negotiated: true, id: 0 });
   session.images = pc.createDataChannel('images', { negotiated: true, id: 1, ordered: false });
-  session.events.onmessage = ({ data }) => peer.got.push(JSON.parse(data));
-  peer.seq = peer.tok = peer.epoch = 0;
+  session.events.onmessage = ({ data }) => peer.heard(session, JSON.parse(data));
+  if (!again) {
+    peer.seq = peer.tok = peer.epoch = 0;
+    peer.journal = [];
+    peer.seat++;
+  }
   peer.sessions.push(session);
   await pc.setRemoteDescription({ type: 'offer', sdp: init.body });
   await pc.setLocalDescription();
   await until(() => pc.iceGatheringState === 'complete');
   const sdp = peer.deaf ? pc.localDescription.sdp.replace(/a=candidate.*\r\n/g, '') : pc.localDescription.sdp;
-  return new Response(sdp, { status: 201, headers: { Location: `/tour/whep/demo/${peer.sessions.length}` } });
+  const Location = `/tour/whep/demo/${peer.seat}`;
+  return new Response(sdp, { status: 201, headers: { Location, ...(peer.links && { Link: peer.links }) } });
+};
+
+// Server-sent events, in the answer to a hello.
+function stream(init) {
+  if (peer.sse === 'refused') return new Response('{"error":{"code":"not_found"}}', { status: 404 });
+  if (peer.gone) return new Response('{"error":{"code":"no_such_seat"}}', { status: 404 });
+  let pipe;
+  const body = new ReadableStream({ start: (controller) => pipe = controller });
+  const write = (text) => pipe.enqueue(new TextEncoder().encode(`id: 1\ndata: ${text}\n\n`));
+  const session = peer.meet('sse', write, () => pipe.error(new TypeError('network error')));
+  init.signal.addEventListener('abort', () => session.closed = true);
+  peer.heard(session, JSON.parse(init.body));
+  return new Response(body, { headers: { 'Content-Type': 'text/event-stream' } });
+}
+
+window.WebSocket = class {
+  readyState = 0;
+  constructor(url) {
+    peer.sockets.push(String(url));
+    setTimeout(() => {
+      if (this.readyState === 3) return;
+      if (peer.websocket === 'refused' || peer.offline) return this.over();
+      this.readyState = 1;
+      if (peer.websocket === 'open') {
+        this.session = peer.meet('websocket', (data) => this.onmessage({ data: data.buffer ?? data }), () => this.over());
+      }
+      this.onopen();
+    }, 5);
+  }
+  send(data) { if (this.session) peer.heard(this.session, JSON.parse(data)); }
+  close() {
+    this.readyState = 3;
+    if (this.session) this.session.closed = true;
+  }
+  over() {
+    this.readyState = 3;
+    this.onclose({});
+  }
 };
 
 for (const [name, list] of [['createObjectURL', 'made'], ['revokeObjectURL', 'revoked']]) {

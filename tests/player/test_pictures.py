@@ -60,21 +60,6 @@ def test_a_damaged_part_is_dropped_and_can_come_again(playing: Opened) -> None:
     assert ready == [0, True]
 
 
-def test_bytes_that_are_not_those_announced_are_refused(playing: Opened) -> None:
-    page = playing()
-    ready = page.evaluate(
-        """async () => {
-          const picture = await peer.picture('a');
-          picture.asset.variants[0].sha256 = '0'.repeat(64);
-          peer.bundle(peer.event('asset', picture.asset));
-          peer.send(peer.parts(picture));
-          await until(() => peer.of('ready').length);
-          return peer.of('ready');
-        }"""
-    )
-    assert ready == [{"type": "ready", "key": "a", "ok": False, "reason": "wrong_sha256"}]
-
-
 def test_an_undecodable_picture_is_reported_and_its_alt_text_stands_in(playing: Opened) -> None:
     page = playing()
     result = page.evaluate(

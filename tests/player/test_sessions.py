@@ -264,6 +264,7 @@ def test_a_lost_connection_keeps_what_was_shown(playing: Opened) -> None:
         """async () => {
           peer.bundle(peer.text('Before the tunnel.'));
           await until(() => root.querySelector('.word'));
+          peer.gone = true;
           peer.now.pc.close();
           await until(() => tour.state === 'error');
           return root.querySelector('[part=text] div').textContent;

@@ -13,6 +13,8 @@ def test_the_player_is_small_and_stands_alone() -> None:
     result = player_size.run()
     assert result["ok"], result["figures"]
     assert json.loads(json.dumps(result)) == result
+    names = [entry["what"] for entry in result["figures"] if entry["limit"] == player_size.LIMIT_BYTES]
+    assert names == ["player_gzip", "roads_gzip"], "each file has its limit"
     assert {"bench", "machine", "versions", "ours", "peers", "figures", "ok"} == set(result)
 
 
@@ -30,11 +32,12 @@ def test_imports_and_node_are_noticed() -> None:
     for source in (
         "import {a} from './a.js';",
         "import './a.js';",
-        "const m = await import('x');",
         "export {b} from 'b';",
     ):
         assert player_size.measure(source)["imports"] == 1, source
     assert player_size.measure("export const a = 1; // import nothing")["imports"] == 0
+    later = player_size.measure("const m = await import('x');")
+    assert (later["imports"], later["later"]) == (0, 1)
     assert player_size.measure("const fs = require('fs'); process.exit(1);")["node_only"] == 2
 
 
