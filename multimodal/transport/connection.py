@@ -25,6 +25,7 @@ from multimodal.errors import (
 )
 from multimodal.events import AnyEvent, AssetReserved, CueMissed, Gap, Interrupted, Reveal, Snapshot
 from multimodal.transport.base import Inbound, Link
+from multimodal.transport.bucket import Bucket, Rate
 from multimodal.transport.scheduler import PEER_GONE, Peer, SendScheduler
 
 if TYPE_CHECKING:
@@ -42,18 +43,34 @@ LINGER = 300.0
 """Seconds that a session stays after everything arrived: the page is still open and may ask for a pong."""
 MALFORMED_LIMIT = 20
 """Malformed messages after which the viewer is sent away: a bug or an attack, not an accident."""
+MESSAGES_PER_SECOND = 500.0
+"""What a viewer may say in the long run: a screen of 240 Hz, with its acks, has 300 messages a second at the most."""
+MESSAGES_BURST = 5000
+"""And at once: the receipts of a whole tour that was told faster than anybody can read."""
 _FAREWELL = 0.5
 """Seconds in which the viewer, having read our goodbye, may close first; closing at once could lose it."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The named waits and bounds of a session, in seconds but for `malformed`, which counts messages."""
+    """The named waits and bounds of a session.
+
+    Args:
+        hello, drain, linger: seconds; see `HELLO_LIMIT`, `DRAIN_LIMIT`, `LINGER`.
+        malformed: messages that cannot be read.
+        messages_per_second: what a viewer may say in the long run; infinite = no limit.
+        messages_burst: and at once.
+    """
 
     hello: float = HELLO_LIMIT
     drain: float = DRAIN_LIMIT
     linger: float = LINGER
     malformed: int = MALFORMED_LIMIT
+    messages_per_second: float = MESSAGES_PER_SECOND
+    messages_burst: int = MESSAGES_BURST
+
+    def __post_init__(self) -> None:
+        Rate(self.messages_per_second, self.messages_burst)
 
 
 class Over(Exception):  # noqa: N818 - not an error: it has ended
@@ -109,6 +126,7 @@ class Connection:
         """The viewer has said hello, and the connection has not ended."""
         self._admit, self._first, self._seat_path = admit, hello, seat_path
         self._limits = live.limits
+        self._bucket = Bucket(Rate(self._limits.messages_per_second, self._limits.messages_burst))
         self._by_url: bool = getattr(link, "pictures_by_url", False)
         self._have: frozenset[str] = frozenset()
         self._pictures: set[str] = set()
@@ -236,7 +254,7 @@ class Connection:
     def _greet(self, hello: wire.Hello) -> None:
         """Where this viewer begins (K2)."""
         again = hello.resume or hello.cursor >= 0
-        fold = self.live.fold
+        fold = self.live.kept.fold
         self.cursor = min(hello.cursor, fold.seq)
         self.scheduler.start(self._now(), self.cursor)
         self.live.greeted(self, hello)
@@ -257,7 +275,7 @@ class Connection:
         self.cursor = parts[-1].seq
         # What it is told in sum did not arrive one by one.
         self.seat.acked_seq = max(self.seat.acked_seq, self.cursor)
-        fold = self.live.fold
+        fold = self.live.kept.fold
         self._queue_known([key for key in fold.assets if self._due(key) is not None])
 
     # ---- what comes in -------------------------------------------------------------------------------------------
@@ -266,6 +284,8 @@ class Connection:
         while True:
             message = self._read(await self.link.receive())
             now = self._now()
+            if self._bucket.take(now):
+                raise Over(f"more than {self._limits.messages_per_second:g} messages a second", True)
             self.scheduler.heard(now)
             if message is not None:
                 self._obey(message, now)
@@ -358,13 +378,13 @@ class Connection:
         """Bring what follows the cursor, as fast as the viewer takes it, until it is level with the stream (K2)."""
         while True:
             self._more.clear()
-            while self.cursor < self.live.last_seq:
+            while self.cursor < self.live.kept.last_seq:
                 self._live = False
-                bundles = self.live.recent(self.cursor)
+                bundles = self.live.kept.recent(self.cursor)
                 if bundles is None:
-                    bundles = await self.live.read(self.cursor)
+                    bundles = await self.live.kept.read(self.cursor)
                 if bundles is None:
-                    self._tell_snapshot(self.live.fold.missed(self.cursor))
+                    self._tell_snapshot(self.live.kept.fold.missed(self.cursor))
                     bundles = []
                 for bundle in bundles:
                     await self._room()
@@ -376,7 +396,7 @@ class Connection:
                 await asyncio.sleep(0)
             await self._room()
             # Nothing awaits between this look and the flag: what is emitted from now on is offered.
-            if self.cursor >= self.live.last_seq:
+            if self.cursor >= self.live.kept.last_seq:
                 self._live = True
                 if self.live.ended and self._end_at is None:
                     self._end_at = self._now()
@@ -408,7 +428,7 @@ class Connection:
             self._queue_picture(key)
 
     def _queue_picture(self, key: str, *, again: bool = False) -> None:
-        asset = self.live.fold.assets.get(key)
+        asset = self.live.kept.fold.assets.get(key)
         if self._by_url or asset is None or not asset.variants or asset.variants[0].url is not None:
             return
         picture = self.live.stream.picture(key)
@@ -422,7 +442,7 @@ class Connection:
 
     def _due(self, key: str) -> int | None:
         """Where a picture is needed next: at once, if it is on the stage; None = nowhere, as far as is known."""
-        fold = self.live.fold
+        fold = self.live.kept.fold
         if key in fold.wanted:
             return -1
         due = self.live.stream.due(key)
