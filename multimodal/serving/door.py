@@ -211,7 +211,7 @@ class Door:
                 "name": about[1],
                 "seats": len(live.seats),
                 "connected": sum(seat.connection is not None for seat in live.seats.values()),
-                "last_seq": live.last_seq,
+                "last_seq": live.kept.last_seq,
             }
             for name, live in self._live.items()
             if (about := self._about.get(name, ("", "")))[0] == tour or tour == ANY_TOUR

@@ -108,7 +108,7 @@ class _Roads:
     async def picture(self, request: Request) -> Response:
         chair = await self._at(request)
         wanted = request.path_params["sha256"]
-        for key, asset in chair.live.fold.assets.items():
+        for key, asset in chair.live.kept.fold.assets.items():
             variant = next((each for each in asset.variants[:1] if each.sha256 == wanted), None)
             picture = None if variant is None else chair.live.stream.picture(key)
             if variant is not None and picture is not None:

@@ -4,8 +4,7 @@ The stream is pulled here, once. What it emits goes into the journal first and t
 seen what a successor of this process would not know. Each connection has a scheduler and a cursor of its own; one that
 was away, or is slow, catches up from the journal, and delays nobody.
 
-    K1  A bundle is in the journal before it is offered to any connection. While the journal cannot be written it goes
-        out all the same and is written later, from what is kept here; how many wait is counted.
+    K1  A bundle is in the journal before it is offered to any connection (`transport.keeper`).
     K2  A connection gets every event after its cursor, in order, once. What is no longer kept is told by a gap and a
         snapshot. A first hello to a stream that runs gets a snapshot first.
     K3  A seat has one connection: at the hello of a newer one, the older is told and closed.
@@ -22,7 +21,6 @@ import asyncio
 import logging
 import math
 import uuid
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, cast
@@ -30,28 +28,24 @@ from typing import Any, cast
 import msgspec
 
 from multimodal import wire
-from multimodal.errors import JournalError, JournalGap, LeaseLost, PipeError, UsageError
-from multimodal.events import AnyEvent, Interrupted
-from multimodal.journal import Entry, Journal, Lease, Mark, MemoryJournal
-from multimodal.transport.base import GoesOn, Link, Moves, Source, Turns
+from multimodal.errors import LeaseHeld, LeaseLost, PipeError, UsageError
+from multimodal.events import AnyEvent
+from multimodal.journal import Journal, MemoryJournal
+from multimodal.transport.base import GoesOn, Link, Source
 from multimodal.transport.connection import Connection, Limits, Over
 from multimodal.transport.fold import Fold
+from multimodal.transport.keeper import Keeper
 from multimodal.transport.scheduler import PEER_QUIET
+from multimodal.transport.turning import Turning, turn
 
-__all__ = ["KEEP", "RECENT_EVENTS", "LiveSession", "Seat"]
+__all__ = ["KEEP", "LiveSession", "Seat"]
 
 log = logging.getLogger(__name__)
 
 KEEP = 60.0
 """Seconds for which a session without any connection is kept: a tunnel, a lift, a phone that sleeps for a moment."""
-RECENT_EVENTS = 4096
-"""Events kept here beside the journal: three minutes of narration, which also bridges a journal that is away."""
 _FAREWELL = 1.0
 """Seconds that the viewers have for hearing why their session ends, before their links are closed."""
-_RETRY = 0.5
-_RENEW = 1.0
-_MARK_EVERY = 256
-"""Events between two snapshots in the journal: so many a successor folds at most before it can go on."""
 
 Recorder = Callable[[dict[str, Any]], None]
 
@@ -108,24 +102,25 @@ class LiveSession:
     ) -> None:
         self.stream = stream
         self.name = name or uuid.uuid4().hex
-        self.journal: Journal = MemoryJournal() if journal is None else journal
         self.limits = limits or Limits()
         self.failure: PipeError | None = None
         self.reason = ""
         self.seats: dict[str, Seat] = {}
-        self.fold = fold or Fold()
+        self._own_journal: Journal | None = MemoryJournal() if journal is None else None
+        used = self._own_journal if journal is None else journal
+        assert used is not None
+        self.kept = Keeper(
+            used,
+            self.name,
+            writer or uuid.uuid4().hex,
+            fold or Fold(),
+            lambda: stream.offset if isinstance(stream, GoesOn) else None,
+        )
         self.revived = fold is not None
         """It goes on from an earlier process: its seats were given there."""
         self.gone: set[str] = set()
         """Seats of a revived session that were given up."""
-        self.unsaved: deque[Entry] = deque()
-        """Bundles that went out while the journal could not be written."""
-        self._owns_journal = journal is None
-        self._writer, self._keep, self._open_ended = writer or uuid.uuid4().hex, keep, open_ended
-        self._recent: deque[tuple[Entry, tuple[AnyEvent, ...]]] = deque()
-        self._recent_events = 0
-        self._lease: Lease | None = None
-        self._marked = self.fold.seq
+        self._keep, self._open_ended = keep, open_ended
         self._connections: list[Connection] = []
         self._away: dict[str, float] = {}
         """Seats without any connection, the longest away first, and since when."""
@@ -139,7 +134,6 @@ class LiveSession:
         self._ended = False
         self._alone_since: float | None = None
         self._witness: Seat | None = None
-        self._saving: asyncio.Task[None] | None = None
 
     @property
     def viewers(self) -> int:
@@ -255,7 +249,7 @@ class LiveSession:
         """
         self._over = asyncio.get_running_loop().create_future()
         try:
-            self._lease = await self.journal.open(self.name, self._writer)
+            await self._open()
             async with asyncio.TaskGroup() as group:
                 self._tasks = group
                 await self._serve_all(group)
@@ -269,14 +263,24 @@ class LiveSession:
             try:
                 await self.stream.aclose()
             finally:
-                with suppress(JournalError):
-                    await (self.journal.aclose() if self._owns_journal else self._forget())
+                if self._own_journal is not None:
+                    await self._own_journal.aclose()
+                elif not self._goes_on:
+                    await self.kept.forget()
         return self.reason
+
+    async def _open(self) -> None:
+        try:
+            await self.kept.open()
+        except LeaseHeld as error:
+            self._end(Over(f"{_TAKEN}: {error}", True))
 
     async def _serve_all(self, group: asyncio.TaskGroup) -> None:
         for connection in self._early:
             group.create_task(self._serve(connection))
         jobs = [group.create_task(self._guarded(self._watch()))]
+        if self._own_journal is None:
+            jobs.append(group.create_task(self._guarded(self.kept.tend())))
         begun = asyncio.ensure_future(self._begun.wait())
         try:
             await asyncio.wait((begun, self._over), return_when=asyncio.FIRST_COMPLETED)
@@ -300,6 +304,8 @@ class LiveSession:
     async def _guarded(self, job: Coroutine[object, object, None]) -> None:
         try:
             await job
+        except LeaseLost as error:
+            self._end(Over(f"{_TAKEN}: {error}", True))
         except Exception as error:
             self._end(error)
 
@@ -337,7 +343,7 @@ class LiveSession:
         try:
             async with aclosing(bundles):
                 async for bundle in bundles:
-                    await self._keep_bundle(bundle)
+                    await self.kept.keep(bundle)
                     for event in bundle:
                         # The least delayed event tells best when the stream's own clock began.
                         self._zero = min(self._zero, self.now() - event.pts_ms / 1000)
@@ -362,17 +368,13 @@ class LiveSession:
             await self._changed.wait()
 
     async def _watch(self) -> None:
-        """The pauses and the end of the session; the lease."""
-        renew = self.now() + _RENEW
+        """The pauses and the end of the session."""
         while True:
             now = self.now()
             self._check_alone(now)
             self._check_away(now)
             self.apply_pause()
-            if now >= renew:
-                renew = now + _RENEW
-                await self._renew()
-            due = [] if self._owns_journal else [renew]
+            due: list[float] = []
             if self._alone_since is not None:
                 due += [at for at in (self._alone_since + PEER_QUIET, self._alone_since + self._keep) if at > now]
             due += [since + self._keep for since in tuple(self._away.values())[:1]]
@@ -403,107 +405,12 @@ class LiveSession:
                 return
             self._left(self.seats[name])
 
-    # ---- the journal ---------------------------------------------------------------------------------------------
-
-    async def _keep_bundle(self, bundle: tuple[AnyEvent, ...]) -> None:
-        entry = Entry.of(bundle)
-        self.fold.feed(bundle)
-        self._recent.append((entry, bundle))
-        self._recent_events += len(bundle)
-        while self._recent_events > RECENT_EVENTS and len(self._recent) > 1:
-            self._recent_events -= len(self._recent.popleft()[1])
-        assert self._lease is not None
-        if self.unsaved:
-            self.unsaved.append(entry)
-            return
-        try:
-            await self.journal.append(self._lease, (entry,))
-            if self.fold.seq - self._marked >= _MARK_EVERY or any(isinstance(each, Interrupted) for each in bundle):
-                await self._mark()
-        except LeaseLost as error:
-            raise Over(f"another server has taken over: {error}", True) from error
-        except JournalError as error:
-            log.warning("the journal cannot be written; viewers go on, it is tried again: %s", error)
-            self.unsaved.append(entry)
-            assert self._tasks is not None
-            self._saving = self._tasks.create_task(self._guarded(self._save()))
-
-    async def _save(self) -> None:
-        """Write what could not be written, once the journal is back; what it lost meanwhile is written again."""
-        assert self._lease is not None
-        while self.unsaved:
-            await asyncio.sleep(_RETRY)
-            try:
-                last = await self.journal.last_seq(self.name)
-                if last < 0 or last < self.unsaved[0].first - 1:
-                    self._lease = await self.journal.open(self.name, self._writer)
-                lost = [
-                    entry for entry, _ in self._recent if last < entry.first and entry.first < self.unsaved[0].first
-                ]
-                waiting = tuple(self.unsaved)
-                await self.journal.append(self._lease, (*lost, *waiting))
-                for _ in waiting:
-                    self.unsaved.popleft()
-            except LeaseLost as error:
-                raise Over(f"another server has taken over: {error}", True) from error
-            except UsageError as error:
-                log.error("the journal has lost what nobody keeps any more; it is not written further: %s", error)
-                return
-            except JournalError as error:
-                log.debug("the journal still cannot be written: %s", error)
-
-    async def _mark(self) -> None:
-        assert self._lease is not None
-        self._marked = self.fold.seq
-        offset = self.stream.offset if isinstance(self.stream, GoesOn) else None
-        await self.journal.mark(self._lease, Mark(self.fold.seq, self.fold.state(offset).encode()))
-
-    async def _renew(self) -> None:
-        if self._owns_journal or self._lease is None:
-            return
-        try:
-            await self.journal.renew(self._lease)
-        except LeaseLost as error:
-            raise Over(f"another server has taken over: {error}", True) from error
-        except JournalError as error:
-            log.debug("the lease cannot be renewed: %s", error)
-
-    async def _forget(self) -> None:
-        if not self._goes_on:
-            await self.journal.drop(self.name)
-
     @property
     def _goes_on(self) -> bool:
         """It was not ended by its own rules, but because this process stops: viewers may come back elsewhere."""
         return not self.reason or self.reason.startswith(_KEPT)
 
     # ---- what connections ask ------------------------------------------------------------------------------------
-
-    @property
-    def last_seq(self) -> int:
-        """The last event that may be offered."""
-        return self._recent[-1][0].last if self._recent else self.fold.seq
-
-    def recent(self, after: int) -> list[tuple[AnyEvent, ...]] | None:
-        """The bundles after an event, from what is kept here; None = it begins later."""
-        first = self._recent[0][0].first if self._recent else self.fold.seq + 1
-        if after + 1 < first:
-            return None
-        at = len(self._recent)
-        while at and self._recent[at - 1][0].last > after:
-            at -= 1
-        return [self._recent[place][1] for place in range(at, len(self._recent))]
-
-    async def read(self, after: int) -> list[tuple[AnyEvent, ...]] | None:
-        """As `recent`, from the journal; None = it is no longer kept there either."""
-        try:
-            entries = await self.journal.read(self.name, after)
-        except JournalGap:
-            return None
-        except JournalError as error:
-            log.warning("the journal cannot be read, a viewer gets a snapshot instead: %s", error)
-            return None
-        return [_decoded(entry) for entry in entries] or None
 
     @property
     def ended(self) -> bool:
@@ -548,50 +455,16 @@ class LiveSession:
             self._paused = paused
             (self.stream.pause if paused else self.stream.resume)()
 
-    def turn(self, message: wire.Interrupt | wire.Ask | wire.Skip | wire.Rewind) -> None:
+    def turn(self, message: Turning) -> None:
         """A seat that may turn the session leaves its turn, or moves in it (R9)."""
-        acted = self._moved(message) if isinstance(message, wire.Skip | wire.Rewind) else self._interrupted(message)
-        if acted:
+        if turn(self.stream, message):
             # Whoever asks wants to hear the answer.
             self.set_paused(False)
 
-    def _interrupted(self, message: wire.Interrupt | wire.Ask) -> bool:
-        stream, epoch = self.stream, message.epoch
-        if not isinstance(stream, Turns):
-            log.info("a viewer interrupted a stream that has no turns")
-            return False
-        try:
-            if isinstance(message, wire.Interrupt):
-                return stream.interrupt(epoch) is not None
-            return stream.ask(message.text, epoch)
-        except UsageError as error:
-            log.info("nobody answers a viewer's question: %s", error)
-            with suppress(UsageError):
-                # The viewer shows nothing more of the turn that it left, so the tour must not go on unseen.
-                if stream.interrupt(epoch) is not None:
-                    stream.finish()
-                    return True
-        return False
 
-    def _moved(self, message: wire.Skip | wire.Rewind) -> bool:
-        if not isinstance(self.stream, Moves):
-            log.info("a viewer would move in a stream that only goes on")
-            return False
-        try:
-            if isinstance(message, wire.Skip):
-                return self.stream.skip(message.epoch) is not None
-            return self.stream.rewind(message.mark, message.epoch) is not None
-        except UsageError as error:
-            log.info("a viewer cannot move there: %s", error)
-            return False
-
-
-_KEPT = ("the server is stopping", "another server has taken over")
+_TAKEN = "another server has taken over"
+_KEPT = ("the server is stopping", _TAKEN)
 """Reasons after which a session can be resumed elsewhere."""
-
-
-def _decoded(entry: Entry) -> tuple[AnyEvent, ...]:
-    return tuple(event for data in entry.events if (event := wire.decode_event(data)) is not None)
 
 
 def _nothing() -> None:

@@ -111,7 +111,7 @@ def test_viewers_lose_nothing_and_neither_does_the_journal(
         assert [len(place.links) for place in places] == [1, 2, 2]
         kept = [wire.decode_event(event) for entry in journal.final for event in entry.events]
         assert kept == emitted
-        assert not live.unsaved
+        assert not live.kept.unsaved
         await journal.aclose()
 
     run(scenario())
