@@ -9,10 +9,11 @@ Rules, numbered, quoted by the tests
         wait are joined into one message; one that is too large is split, its pieces follow each other.
     S4  Bundles wait while more than `TEXT_BUFFER_BYTES` are buffered: what the link holds cannot be joined.
     S5  A picture part leaves only when nothing higher waits, nothing is buffered, and the un-acked picture
-        bytes, this part included, are within the window.
+        bytes, this part included, are within the window. What the acks tell of the link sets the window, the
+        size of a part and the pace (`transport.window`).
     S6  Of the pictures that wait, the one due soonest goes on; then those without a due place, in the order
-        they were queued.
-    S7  Nothing above `wire.MESSAGE_LIMIT_BYTES`.
+        they were queued (`transport.parts`).
+    S7  Nothing above `wire.MESSAGE_LIMIT_BYTES`, nor above what the peer takes where that is less.
     S8  While the last bundle is un-acked and the road is quiet, ticks follow it at fixed delays: sooner after
         a reveal, a sentence's end or the end, later otherwise (a pause). A new bundle starts them afresh; its
         ack ends them. One that is due while something is buffered is dropped: that does its work.
@@ -20,27 +21,25 @@ Rules, numbered, quoted by the tests
     S10 Every queue is bounded and counted: control drops its oldest, pictures shed the one due last, bundles
         say `congested` from `CONGESTED_BYTES` on until half of it is gone, so that their source stops.
     S11 Acks are cumulative: one that goes back, or beyond what was sent, changes nothing but a counter.
+    S12 Bytes of a picture that are asked for again keep the place, the parts and the window of that picture,
+        and go before what was never sent of it.
+    S13 Picture bytes that a road has swallowed must not close the window for ever. They are written off, and
+        counted, when words that left `SWALLOWED` later than the last of them were acknowledged, and they not.
+    S14 Without `pictures`, for a road on which they are fetched by their address, none is queued.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from multimodal.errors import MessageTooLarge
 from multimodal.events import Event, Reveal, StreamEnd, Swap, Text
-from multimodal.wire import (
-    MESSAGE_LIMIT_BYTES,
-    Part,
-    Ping,
-    Tick,
-    encode,
-    encode_bundle,
-    encode_event,
-    encode_part,
-)
+from multimodal.transport.parts import PictureQueue
+from multimodal.transport.window import WINDOW_BYTES, Window
+from multimodal.wire import MESSAGE_LIMIT_BYTES, Part, Ping, Tick, encode, encode_bundle, encode_event, encode_part
 
 __all__ = [
     "CONGESTED_BYTES",
@@ -49,6 +48,7 @@ __all__ = [
     "PEER_GONE",
     "PEER_QUIET",
     "PING_INTERVAL",
+    "SWALLOWED",
     "TEXT_BUFFER_BYTES",
     "URGENT_TICKS",
     "WINDOW_BYTES",
@@ -59,14 +59,13 @@ __all__ = [
 
 PART_BYTES = 8 * 1024
 """Payload of a picture part: with the window, small events wait 4 ms (p95) on loopback, not 592."""
-WINDOW_BYTES = 64 * 1024
-"""Picture bytes under way at most: at 2 % loss and 60 ms small events wait 130 ms (p95), not 2,858."""
 TEXT_BUFFER_BYTES = 16 * 1024
 """Above this in the link, narration is kept here, where it can still be joined."""
 CONGESTED_BYTES = 256 * 1024
 """Narration waiting here from which on its source should stop."""
 CONTROL_LIMIT = 64
-PICTURES_LIMIT = 1024
+SWALLOWED = 3.0
+"""Seconds (S13): with the floor of its retransmit timer, a reliable road has sent again twice by then."""
 URGENT_TICKS = (0.020, 0.040, 0.060, 0.080, 0.200, 0.400)
 """Seconds after a reveal or a sentence's end. A loss shows after three later packets, so three come soon, and a
 fourth because a busy loop joins two that came due together; without them the retransmit timer's floor of 1 s holds up
@@ -97,22 +96,12 @@ class Counters:
     bundles_sent: int = 0
     bundles_joined: int = 0
     parts_sent: int = 0
+    bytes_resent: int = 0
+    bytes_written_off: int = 0
     ticks_sent: int = 0
     control_dropped: int = 0
     pictures_shed: int = 0
     acks_refused: int = 0
-
-
-@dataclass
-class _Picture:
-    key: str
-    data: bytes
-    due: int | None
-    number: int
-    offset: int = 0
-
-    def order(self) -> tuple[bool, int, int]:
-        return (self.due is None, self.due or 0, self.number)
 
 
 @dataclass
@@ -122,17 +111,21 @@ class _Waiting:
 
 
 class SendScheduler:
-    """The next message of one viewer's road (rules S1-S11 above).
+    """The next message of one viewer's road (rules S1-S14 above).
 
     Args:
-        window_bytes: un-acked picture bytes allowed.
-        part_bytes: payload of one picture part.
+        message_bytes: what the peer takes in one message; more than `wire.MESSAGE_LIMIT_BYTES` changes nothing.
+        part_bytes: payload of one picture part, at most.
+        pictures: False = they come by another way (S14).
     """
 
-    def __init__(self, *, window_bytes: int = WINDOW_BYTES, part_bytes: int = PART_BYTES) -> None:
+    def __init__(
+        self, *, message_bytes: int = MESSAGE_LIMIT_BYTES, part_bytes: int = PART_BYTES, pictures: bool = True
+    ) -> None:
         self.counters = Counters()
-        self.window_bytes = window_bytes
+        self.message_bytes = min(message_bytes, MESSAGE_LIMIT_BYTES)
         self.part_bytes = part_bytes
+        self._takes_pictures = pictures
         self._started = self._stopped = False
         self._control: deque[str] = deque()
         self._bundles: deque[_Waiting] = deque()
@@ -140,9 +133,11 @@ class SendScheduler:
         self._pieces_bytes = 0
         self._waiting_bytes = 0
         self._congested = False
-        self._pictures: dict[str, _Picture] = {}
-        self._number = 0
-        self._sent_bytes = self._acked_bytes = 0
+        self._pictures = PictureQueue()
+        self._window = Window()
+        self._sent_bytes = self._acked_bytes = self._written_off = 0
+        self._part_at = 0.0
+        self._later_seq: int | None = None
         self._queued_seq = self._sent_seq = self._acked_seq = -1
         self._tick_from = 0.0
         self._tick_delays: tuple[float, ...] = ()
@@ -152,9 +147,10 @@ class SendScheduler:
 
     # What comes in
 
-    def start(self, now: float) -> None:
-        """The viewer's hello came (S1)."""
+    def start(self, now: float, seq: int = -1) -> None:
+        """The viewer's hello came (S1); `seq` is the last event that it holds already."""
         self._started = True
+        self._queued_seq = self._sent_seq = self._acked_seq = seq
         self._heard = now
         self._next_ping = now + PING_INTERVAL
 
@@ -178,8 +174,9 @@ class SendScheduler:
         if not events:
             return
         sizes = [len(encode_event(event)) + 1 for event in events]
-        if max(sizes) > MESSAGE_LIMIT_BYTES - _FRAME_BYTES:
-            raise MessageTooLarge(max(sizes), MESSAGE_LIMIT_BYTES - _FRAME_BYTES)
+        room = self.message_bytes - _FRAME_BYTES
+        if max(sizes) > room:
+            raise MessageTooLarge(max(sizes), room)
         self._bundles.append(_Waiting(events, sum(sizes)))
         self._waiting_bytes += sum(sizes)
         self._queued_seq = events[-1].seq
@@ -191,22 +188,39 @@ class SendScheduler:
         Raises:
             MessageTooLarge: the key leaves no room for a part (S7).
         """
-        if key in self._pictures:
-            return
-        part = len(encode_part(Part(key, 0, len(data), data[: self.part_bytes])))
-        if part > MESSAGE_LIMIT_BYTES:
-            raise MessageTooLarge(part, MESSAGE_LIMIT_BYTES)
-        self._number += 1
-        self._pictures[key] = _Picture(key, data, due, self._number)
-        if len(self._pictures) > PICTURES_LIMIT:
-            last = max(self._pictures.values(), key=_Picture.order)
-            del self._pictures[last.key]
-            self.counters.pictures_shed += 1
+        if self._takes_pictures:
+            self._payload_bytes(key, len(data))
+            self._pictures.add(key, data, due)
+            self.counters.pictures_shed = self._pictures.shed
+
+    def queue_ranges(self, key: str, data: bytes, ranges: Iterable[tuple[int, int]], due: int | None) -> None:
+        """Bytes of a picture that the viewer asks for again: they came spoilt, or not at all (S12).
+
+        Args:
+            key: the picture's.
+            data: all of its bytes.
+            ranges: from, to, in bytes; what lies outside of `data`, or has not been sent yet, is left out.
+            due: as for `queue_picture`, unless the picture waits already.
+
+        Raises:
+            MessageTooLarge: the key leaves no room for a part (S7).
+        """
+        if self._takes_pictures:
+            self._payload_bytes(key, len(data))
+            self._pictures.add_again(key, data, ranges, due)
+            self.counters.pictures_shed = self._pictures.shed
 
     def set_due(self, key: str, due: int | None) -> None:
         """A waiting picture is needed at another place now."""
-        if key in self._pictures:
-            self._pictures[key].due = due
+        self._pictures.set_due(key, due)
+
+    def _payload_bytes(self, key: str, size_bytes: int) -> int:
+        """The payload of a part with this key, at most."""
+        room = self.message_bytes - _PART_HEADER_BYTES - len(key.encode())
+        if room < min(size_bytes, _LEAST_PAYLOAD_BYTES):
+            least = self.message_bytes - room + _LEAST_PAYLOAD_BYTES
+            raise MessageTooLarge(least, self.message_bytes)
+        return min(self.part_bytes, self._window.part_bytes, room)
 
     def heard(self, now: float) -> None:
         """Any message of the peer came (S9)."""
@@ -218,9 +232,21 @@ class SendScheduler:
         if not (self._acked_seq <= seq <= self._sent_seq and self._acked_bytes <= picture_bytes <= self._sent_bytes):
             self.counters.acks_refused += 1
             return
+        self._note_pictures(seq, picture_bytes, now)
         self._acked_seq, self._acked_bytes = seq, picture_bytes
         if seq == self._sent_seq:
             self._tick_delays = ()
+
+    def _note_pictures(self, seq: int, picture_bytes: int, now: float) -> None:
+        if picture_bytes > self._acked_bytes:
+            self._later_seq, self._part_at = None, now
+            # Had some that were written off been late only, they are among those that came.
+            self._written_off = min(self._written_off, self._sent_bytes - picture_bytes)
+            self._window.acked(picture_bytes + self._written_off, now, bool(self._pictures))
+        elif self._later_seq is not None and seq >= self._later_seq:
+            self.counters.bytes_written_off += self.unacked_bytes
+            self._written_off += self.unacked_bytes
+            self._later_seq = None
 
     # What goes out
 
@@ -249,7 +275,7 @@ class SendScheduler:
             if buffered_amount == 0:
                 self.counters.ticks_sent += 1
                 return encode(Tick())
-        return self._next_part(buffered_amount)
+        return self._next_part(buffered_amount, now)
 
     def _text_may_leave(self, buffered_amount: int) -> bool:
         return buffered_amount <= TEXT_BUFFER_BYTES
@@ -259,15 +285,17 @@ class SendScheduler:
             events: list[Event] = []
             size = joined = 0
             while self._bundles and (
-                not events or size + self._bundles[0].size_bytes <= MESSAGE_LIMIT_BYTES - _FRAME_BYTES
+                not events or size + self._bundles[0].size_bytes <= self.message_bytes - _FRAME_BYTES
             ):
                 waiting = self._bundles.popleft()
                 events += waiting.events
                 size += waiting.size_bytes
                 joined += 1
-            self._pieces.extend(encode_bundle(events))
+            self._pieces.extend(encode_bundle(events, self.message_bytes))
             self._pieces_bytes = size
             self._sent_seq = events[-1].seq
+            if self._later_seq is None and self.unacked_bytes and now - self._part_at >= SWALLOWED:
+                self._later_seq = self._sent_seq
             self.counters.bundles_sent += joined
             self.counters.bundles_joined += joined - 1
             urgent = any(_urgent(event) for event in events)
@@ -279,23 +307,24 @@ class SendScheduler:
             self._congested = self._congested and self._waiting_bytes > CONGESTED_BYTES // 2
         return piece
 
-    def _next_part(self, buffered_amount: int) -> bytes | None:
-        picture = min(self._pictures.values(), key=_Picture.order, default=None)
-        if picture is None:
+    def _next_part(self, buffered_amount: int, now: float) -> bytes | None:
+        key = self._pictures.first
+        if key is None:
             return None
-        payload = picture.data[picture.offset : picture.offset + self.part_bytes]
-        if not self._part_may_leave(buffered_amount, len(payload)):
+        payload_bytes = self._payload_bytes(key, 1)
+        if not self._part_may_leave(buffered_amount, self._pictures.next_size(payload_bytes), now):
             return None
-        part = Part(picture.key, picture.offset, len(picture.data), payload)
-        picture.offset += len(payload)
-        self._sent_bytes += len(payload)
+        part, again = self._pictures.take(payload_bytes)
+        self._sent_bytes += len(part.payload)
+        self._part_at, self._later_seq = now, None
+        self._window.sent(self._sent_bytes, now)
         self.counters.parts_sent += 1
-        if picture.offset >= len(picture.data):
-            del self._pictures[picture.key]
+        self.counters.bytes_resent += len(part.payload) if again else 0
         return encode_part(part)
 
-    def _part_may_leave(self, buffered_amount: int, size_bytes: int) -> bool:
-        return buffered_amount == 0 and self.unacked_bytes + size_bytes <= self.window_bytes
+    def _part_may_leave(self, buffered_amount: int, size_bytes: int, now: float) -> bool:
+        room = self.window_bytes - self.unacked_bytes
+        return buffered_amount == 0 and size_bytes <= room and now >= self._window.ready_at
 
     def next_timer(self, now: float) -> float | None:
         """When something is due though nothing came in: a ping, a tick, a verdict on the peer; None before S1."""
@@ -304,6 +333,8 @@ class SendScheduler:
         due = [self._next_ping]
         if self._tick_delays and not self._bundles and not self._pieces:
             due.append(self._tick_from + self._tick_delays[0])
+        if self._pictures and self._window.ready_at > now:
+            due.append(self._window.ready_at)
         due += [at for at in (self._heard + PEER_QUIET, self._heard + PEER_GONE) if at > now]
         return min(due)
 
@@ -323,8 +354,13 @@ class SendScheduler:
 
     @property
     def unacked_bytes(self) -> int:
-        """Picture bytes sent that the viewer has not acknowledged."""
-        return self._sent_bytes - self._acked_bytes
+        """Picture bytes sent that the viewer has not acknowledged, and that are not written off."""
+        return self._sent_bytes - self._acked_bytes - self._written_off
+
+    @property
+    def window_bytes(self) -> int:
+        """Picture bytes that may be un-acked, by what is known of the link now (S5)."""
+        return self._window.size_bytes
 
     @property
     def sent_seq(self) -> int:
@@ -348,6 +384,9 @@ class SendScheduler:
 
 _FRAME_BYTES = 64
 """What a bundle's own JSON adds around its events, rounded up."""
+_PART_HEADER_BYTES = len(encode_part(Part("", 0, 0, b"")))
+_LEAST_PAYLOAD_BYTES = 256
+"""A part with less in it, because of the length of its key, is refused."""
 
 
 def _urgent(event: Event) -> bool:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from multimodal import wire
 from multimodal.errors import MessageTooLarge
@@ -20,6 +27,7 @@ from multimodal.transport.scheduler import (
     PEER_GONE,
     PEER_QUIET,
     PING_INTERVAL,
+    SWALLOWED,
     TEXT_BUFFER_BYTES,
     URGENT_TICKS,
     WINDOW_BYTES,
@@ -30,6 +38,7 @@ from multimodal.transport.scheduler import (
 from tests.transport.events import reveal, text
 
 EARLY = 1e-9
+FRESH, AGAIN = 1, 2
 
 
 class Road(RuleBasedStateMachine):
@@ -52,12 +61,24 @@ class Road(RuleBasedStateMachine):
         self.urgent: dict[int, bool] = {}
         self.pictures: dict[str, dict[str, Any]] = {}
         self.picture_number = 0
-        self.sent_bytes = self.acked_bytes = 0
+        self.sizes: dict[str, int] = {}
+        self.sent_bytes = self.acked_bytes = self.written_off = 0
+        self.pictures_at = 0.0
+        self.later: int | None = None
         self.acked_seq = -1
         self.heard = self.last_ping = 0.0
         self.ticks: list[float] = []
 
     # What happens to it
+
+    @initialize(known=st.booleans())
+    def link_is_known(self, known: bool) -> None:
+        """Else no random run would ever come to know it well enough to be paced (W5)."""
+        window = self.scheduler._window
+        if known:
+            window._rates.note(200_000.0, 0.0)
+            window._trips.note(-0.05, 0.0)
+            window._plateau, window._rounds = 200_000.0, 3
 
     @precondition(lambda self: not self.started)
     @rule()
@@ -94,8 +115,30 @@ class Road(RuleBasedStateMachine):
     def queue_picture(self, size: int, due: int | None) -> None:
         self.picture_number += 1
         key = f"p{self.picture_number}"
-        self.pictures[key] = {"size": size, "due": due, "number": self.picture_number, "offset": 0}
+        self.sizes[key] = size
+        self.pictures[key] = {"due": due, "number": self.picture_number, "owed": bytearray([FRESH]) * size}
         self.scheduler.queue_picture(key, bytes(size), due)
+
+    @precondition(lambda self: self.sizes)
+    @rule(
+        data=st.data(),
+        shares=st.lists(st.tuples(st.floats(-0.1, 1.1), st.floats(-0.1, 1.1)), min_size=1, max_size=3),
+        due=st.none() | st.integers(0, 9),
+    )
+    def ask_again(self, data: st.DataObject, shares: list[tuple[float, float]], due: int | None) -> None:
+        key = data.draw(st.sampled_from(sorted(self.sizes)))
+        size = self.sizes[key]
+        ranges = [(int(size * begin), int(size * end)) for begin, end in shares]
+        self.scheduler.queue_ranges(key, bytes(size), ranges, due)
+        picture = self.pictures.get(key)
+        if picture is None:
+            self.picture_number += 1
+            picture = {"due": due, "number": self.picture_number, "owed": bytearray(size)}
+        for begin, end in ranges:
+            asked = slice(max(begin, 0), max(end, 0))
+            picture["owed"][asked] = picture["owed"][asked].replace(b"\0", bytes([AGAIN]))
+        if any(picture["owed"]):
+            self.pictures[key] = picture
 
     @precondition(lambda self: self.pictures)
     @rule(data=st.data(), due=st.none() | st.integers(0, 9))
@@ -109,11 +152,41 @@ class Road(RuleBasedStateMachine):
     def ack(self, share: float) -> None:
         seqs = [seq for seq in self.sent if seq > self.acked_seq]
         self.acked_seq = seqs[int((len(seqs) - 1) * share)] if seqs else self.acked_seq
-        self.acked_bytes += int((self.sent_bytes - self.acked_bytes) * share)
+        self.note_picture_bytes(self.acked_bytes + int((self.sent_bytes - self.acked_bytes) * share))
         self.heard = self.now
         self.scheduler.acked(self.acked_seq, self.acked_bytes, self.now)
         if self.sent and self.acked_seq == self.sent[-1] and not self.split:
             self.ticks = []
+
+    @precondition(lambda self: self.started)
+    @rule()
+    def ack_words_alone(self) -> None:
+        self.acked_seq = self.sent[-1] if self.sent else self.acked_seq
+        self.note_picture_bytes(self.acked_bytes)
+        self.heard = self.now
+        self.scheduler.acked(self.acked_seq, self.acked_bytes, self.now)
+        if self.sent and not self.split:
+            self.ticks = []
+
+    @precondition(lambda self: self.started)
+    @rule()
+    def words_pass_while_pictures_stay(self) -> None:
+        self.link_is_empty()
+        self.pump(10)
+        self.time_passes(5.0)
+        self.queue_bundle([5], shows=False)
+        self.pump(10)
+        self.ack_words_alone()
+
+    def note_picture_bytes(self, arrived: int) -> None:
+        if arrived > self.acked_bytes:
+            self.acked_bytes, self.later, self.pictures_at = arrived, None, self.now
+            self.written_off = min(self.written_off, self.sent_bytes - arrived)
+        elif self.later is not None and self.acked_seq >= self.later:
+            self.written_off, self.later = self.sent_bytes - self.acked_bytes, None
+
+    def under_way(self) -> int:
+        return self.sent_bytes - self.acked_bytes - self.written_off
 
     @precondition(lambda self: self.started)
     @rule(seq=st.integers(1, 3), size=st.integers(0, 2))
@@ -140,6 +213,8 @@ class Road(RuleBasedStateMachine):
         assert timer <= self.last_ping + PING_INTERVAL + EARLY, "S9: the timer misses the ping"
         if self.ticks and not self.waiting and not self.split:
             assert timer <= self.ticks[0] + EARLY, "S8: the timer misses a tick"
+        if self.pictures and self.now < self.scheduler._window.ready_at:
+            assert timer <= self.scheduler._window.ready_at, "S5: the timer misses the pace"
         self.now = max(self.now, timer)
 
     @rule(size=st.sampled_from([1, TEXT_BUFFER_BYTES, TEXT_BUFFER_BYTES + 1]))
@@ -155,6 +230,7 @@ class Road(RuleBasedStateMachine):
     @rule(most=st.integers(1, 40))
     def pump(self, most: int) -> None:
         for _ in range(most):
+            ready_at = self.scheduler._window.ready_at
             message = self.scheduler.next_message(self.buffered, self.now)
             if message is None:
                 self.nothing_was_due()
@@ -163,6 +239,7 @@ class Road(RuleBasedStateMachine):
             size = len(message if isinstance(message, bytes) else message.encode())
             assert size <= wire.MESSAGE_LIMIT_BYTES, f"S7: a message of {size} bytes"
             if isinstance(message, bytes):
+                assert self.now >= ready_at, "S5: a part before its pace"
                 self.check_part(wire.decode_part(message))
                 continue
             parsed = json.loads(message)
@@ -190,16 +267,21 @@ class Road(RuleBasedStateMachine):
         if not texts:
             self.ticks = [at for at in self.ticks if at > self.now]  # dropped, on a busy road
         if self.pictures and not texts and self.buffered == 0:
-            payload = min(self.payloads())
-            assert self.sent_bytes - self.acked_bytes + payload > WINDOW_BYTES, "S5: a part was kept in an open window"
+            room = self.scheduler.window_bytes - self.under_way()
+            paced = self.now < self.scheduler._window.ready_at
+            assert paced or self.next_payload() > room, "S5: a part was kept in an open window"
 
-    def payloads(self) -> list[int]:
-        first = min(self.pictures.values(), key=order)
-        return [min(PART_BYTES, first["size"] - first["offset"])]
+    def next_payload(self) -> int:
+        owed = min(self.pictures.values(), key=order)["owed"]
+        begin = first_owed(owed)
+        run = len(owed) - begin - len(owed[begin:].lstrip(owed[begin : begin + 1]))
+        return min(PART_BYTES, self.scheduler._window.part_bytes, run)
 
     def check_bundle(self, seqs: list[int], more: bool) -> None:
         assert self.buffered <= TEXT_BUFFER_BYTES, "S4: text into a full link"
         self.sent += seqs
+        if not self.split and self.later is None and self.under_way() and self.now - self.pictures_at >= SWALLOWED:
+            self.later = self.waiting[0][-1] if more else seqs[-1]
         if self.split:
             urgent = self.split_urgent
             assert seqs == self.split[: len(seqs)], "S3: a piece out of order"
@@ -232,14 +314,19 @@ class Road(RuleBasedStateMachine):
         assert not self.waiting, "S5: text waits behind a part"
         assert not self.split, "S5: text waits behind a part"
         assert self.buffered == 0, "S5: a part into a link that holds something"
-        picture = min(self.pictures.values(), key=order)
-        assert part.key == f"p{picture['number']}", f"S6: {part.key} left, p{picture['number']} is due sooner"
-        assert part.offset == picture["offset"], "S6: parts out of order"
-        assert part.total == picture["size"]
-        picture["offset"] += len(part.payload)
+        first = min(self.pictures, key=lambda key: order(self.pictures[key]))
+        assert part.key == first, f"S6: {part.key} left, {first} is due sooner"
+        picture = self.pictures[first]
+        owed = picture["owed"]
+        assert part.total == len(owed)
+        assert part.offset == first_owed(owed), "S12: parts out of order"
+        sent = slice(part.offset, part.offset + len(part.payload))
+        assert 0 not in owed[sent], "S12: bytes sent twice that nobody asked for"
+        owed[sent] = bytes(len(part.payload))
         self.sent_bytes += len(part.payload)
-        assert self.sent_bytes - self.acked_bytes <= WINDOW_BYTES, "S5: beyond the window"
-        if picture["offset"] == picture["size"]:
+        self.pictures_at, self.later = self.now, None
+        assert self.under_way() <= self.scheduler.window_bytes, "S5: beyond the window"
+        if not any(owed):
             del self.pictures[part.key]
 
     # What always holds
@@ -252,7 +339,17 @@ class Road(RuleBasedStateMachine):
 
     @invariant()
     def what_is_under_way_is_known(self) -> None:
-        assert self.scheduler.unacked_bytes == self.sent_bytes - self.acked_bytes, "S11: wrong bytes under way"
+        assert self.scheduler.unacked_bytes == self.under_way(), "S13: wrong bytes under way"
+
+    @invariant()
+    def what_waits_is_known(self) -> None:
+        assert set(self.scheduler.waiting_pictures) == set(self.pictures), "S12: a picture was forgotten, or never is"
+
+
+def first_owed(owed: bytearray) -> int:
+    """Where the next part begins: what was asked for again goes before what was never sent."""
+    again = owed.find(AGAIN)
+    return owed.find(FRESH) if again < 0 else again
 
 
 def order(picture: dict[str, Any]) -> tuple[bool, int, int]:
@@ -287,35 +384,48 @@ class SpeaksFirst(SendScheduler):
 
 
 class IgnoresTheLink(SendScheduler):
-    def _part_may_leave(self, buffered_amount: int, size_bytes: int) -> bool:
-        return super()._part_may_leave(0, size_bytes)
+    def _part_may_leave(self, buffered_amount: int, size_bytes: int, now: float) -> bool:
+        return super()._part_may_leave(0, size_bytes, now)
 
 
 class IgnoresTheWindow(SendScheduler):
-    def _part_may_leave(self, buffered_amount: int, size_bytes: int) -> bool:
-        return buffered_amount == 0
+    def _part_may_leave(self, buffered_amount: int, size_bytes: int, now: float) -> bool:
+        return buffered_amount == 0 and now >= self._window.ready_at
+
+
+class IgnoresThePace(SendScheduler):
+    def _part_may_leave(self, buffered_amount: int, size_bytes: int, now: float) -> bool:
+        return buffered_amount == 0 and self.unacked_bytes + size_bytes <= self.window_bytes
+
+
+class SleepsThroughThePace(SendScheduler):
+    def next_timer(self, now: float) -> float | None:
+        ready_at, self._window._paced_until = self._window._paced_until, 0.0
+        timer = super().next_timer(now)
+        self._window._paced_until = ready_at
+        return timer
 
 
 class MeasuresTheWindowBeforeThePart(SendScheduler):
-    def _part_may_leave(self, buffered_amount: int, size_bytes: int) -> bool:
-        return buffered_amount == 0 and self.unacked_bytes < self.window_bytes
+    def _part_may_leave(self, buffered_amount: int, size_bytes: int, now: float) -> bool:
+        return buffered_amount == 0 and self.unacked_bytes < self.window_bytes and now >= self._window.ready_at
 
 
 class NeverReopensTheWindow(SendScheduler):
-    def _part_may_leave(self, buffered_amount: int, size_bytes: int) -> bool:
-        return buffered_amount == 0 and self._sent_bytes + size_bytes <= self.window_bytes
+    def _part_may_leave(self, buffered_amount: int, size_bytes: int, now: float) -> bool:
+        return super()._part_may_leave(buffered_amount, size_bytes + self._acked_bytes, now)
 
 
 class PicturesFirst(SendScheduler):
     def _next_bundle(self, now: float) -> str:
-        part = self._next_part(0)
+        part = self._next_part(0, now)
         return super()._next_bundle(now) if part is None else part  # type: ignore[return-value]
 
 
 class PicturesWhileTextWaits(SendScheduler):
     def next_message(self, buffered_amount: int, now: float) -> str | bytes | None:
         message = super().next_message(buffered_amount, now)
-        return self._next_part(0) if message is None and self._started else message
+        return self._next_part(0, now) if message is None and self._started else message
 
 
 class PicturesAsTheyCame(SendScheduler):
@@ -383,13 +493,50 @@ class CountsItsOwnTalkAsLife(SendScheduler):
         return message
 
 
+class ForgetsWhatIsAskedForAgain(SendScheduler):
+    def queue_ranges(self, key: str, data: bytes, ranges: Iterable[tuple[int, int]], due: int | None) -> None:
+        if key in self.waiting_pictures:
+            super().queue_ranges(key, data, ranges, due)
+
+
+class SendsAllAgain(SendScheduler):
+    def queue_ranges(self, key: str, data: bytes, ranges: Iterable[tuple[int, int]], due: int | None) -> None:
+        super().queue_ranges(key, data, [(0, len(data))], due)
+
+
+class SendsAgainLast(SendScheduler):
+    def _next_part(self, buffered_amount: int, now: float) -> bytes | None:
+        first = self._pictures._soonest()
+        again = []
+        if first is not None and first.offset < len(first.data):
+            again, first.again = first.again, []
+        part = super()._next_part(buffered_amount, now)
+        if first is not None and again:
+            first.again = again
+        return part
+
+
+class NeverWritesOff(SendScheduler):
+    def _note_pictures(self, seq: int, picture_bytes: int, now: float) -> None:
+        self._later_seq = None
+        super()._note_pictures(seq, picture_bytes, now)
+
+
+class WritesOffAtOnce(SendScheduler):
+    def _note_pictures(self, seq: int, picture_bytes: int, now: float) -> None:
+        self._later_seq = seq
+        super()._note_pictures(seq, picture_bytes, now)
+
+
 FAULTS = {
-    LosesText: "S3|S4",
+    LosesText: "S3|S4|S7",
     SwapsBundles: "S3",
     JoinsTooMuch: "S3",
     SpeaksFirst: "S1",
     IgnoresTheLink: "S5",
     IgnoresTheWindow: "S5",
+    IgnoresThePace: "S5",
+    SleepsThroughThePace: "S5",
     MeasuresTheWindowBeforeThePart: "S5",
     NeverReopensTheWindow: "S5",
     PicturesFirst: "S5",
@@ -402,8 +549,13 @@ FAULTS = {
     TicksFromTheFirstBundle: "S8",
     SleepsThroughPings: "S8|S9",
     PingsOnlyOnce: "S9",
-    BelievesEveryAck: "S8|S11",
+    BelievesEveryAck: "S8|S13",
     CountsItsOwnTalkAsLife: "S9",
+    ForgetsWhatIsAskedForAgain: "S12",
+    SendsAllAgain: "S12",
+    SendsAgainLast: "S12",
+    NeverWritesOff: "S13|S5",
+    WritesOffAtOnce: "S13",
 }
 LIMITS = settings(
     deadline=None, stateful_step_count=40, suppress_health_check=list(HealthCheck), database=None, derandomize=True
