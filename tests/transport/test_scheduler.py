@@ -169,7 +169,7 @@ def test_s5_on_a_link_that_is_known_parts_are_paced_and_the_timer_says_when() ->
     scheduler = started()
     scheduler.queue_picture("p", bytes(1_000_000), 0)
     now = 0.0
-    sent = []
+    sent: list[float] = []
     # A link of 200 kB/s and 50 ms, which has shown so for long.
     window = scheduler._window
     window._rates.note(200_000.0, 0.0)
@@ -422,7 +422,7 @@ def test_s12_a_picture_that_was_sent_comes_back_into_its_place() -> None:
     assert names(drain(scheduler)) == ["p@0", "p@4990", "later@0"]
     assert scheduler.counters.bytes_resent == 20
     scheduler.queue_ranges("p", data, [(5_000, 6_000), (-10, 0)], 3)
-    assert scheduler.waiting_pictures == ()
+    assert not scheduler.waiting_pictures
 
 
 def test_s12_asked_for_whole_while_parts_wait_it_comes_whole() -> None:

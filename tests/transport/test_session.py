@@ -22,9 +22,10 @@ from multimodal.sync.log import SyncLog
 from multimodal.transport.base import Inbound
 from multimodal.transport.client import ViewerProtocol
 from multimodal.transport.memory import MemoryLink, memory_link
-from multimodal.transport.scheduler import CONGESTED_BYTES, PEER_GONE, PEER_QUIET, WINDOW_BYTES
+from multimodal.transport.scheduler import CONGESTED_BYTES, PEER_GONE, PEER_QUIET
 from multimodal.transport.session import Limits, ViewerSession
 from multimodal.transport.viewer import Seen, Viewer
+from multimodal.transport.window import LEAST_PART_BYTES, MOST_BYTES, WINDOW_BYTES
 from multimodal.values import EncodedImage, Token
 from tests.support import virtual
 from tests.transport.events import picture
@@ -217,7 +218,8 @@ def test_unacked_bytes_never_exceed_the_window() -> None:
         stage.server.send_image = watched  # type: ignore[method-assign]
         seen = await stage.play()
         assert seen.pictures.keys() == {"p0", "p1"}
-        assert WINDOW_BYTES - 8192 < most <= WINDOW_BYTES
+        # What this link holds: its rate, times its round trip (100 ms) and the way of one part.
+        assert WINDOW_BYTES < most <= MOST_BYTES
 
     virtual(scenario())
 
@@ -232,7 +234,7 @@ def test_a_viewer_that_never_acks_gets_its_text_all_the_same() -> None:
             running = group.create_task(stage.session.run())
             await raw.listen()
         pinging.cancel()
-        assert raw.parts == WINDOW_BYTES // 8192
+        assert raw.parts == WINDOW_BYTES // LEAST_PART_BYTES
         events = [event for message in raw.heard if message["type"] == "bundle" for event in message["events"]]
         assert events[-1]["kind"] == "end"
         assert "not everything arrived within 3 s" in running.result()

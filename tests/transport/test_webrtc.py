@@ -15,10 +15,10 @@ from multimodal.errors import ChannelClosedError, MessageTooLarge, RemoteProtoco
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
 from multimodal.transport.base import Inbound
-from multimodal.transport.scheduler import WINDOW_BYTES
 from multimodal.transport.session import Limits, ViewerSession
 from multimodal.transport.viewer import Viewer
 from multimodal.transport.webrtc import WebRTCLink, host_addresses, strip_candidates
+from multimodal.transport.window import MOST_BYTES
 from tests.support import run
 from tests.transport.events import picture
 from tests.transport.leaks import nothing_left
@@ -125,7 +125,7 @@ def test_text_is_not_delayed_by_a_bulk_picture_and_the_window_holds() -> None:
         late = sorted(at - zero - event.pts_ms / 1000 for at, event in zip(seen.at, seen.events, strict=True))
         # Measured: some milliseconds; sent freely, the words would come after the picture, about a second late.
         assert late[len(late) // 2] < 0.2
-        assert 0 < most <= WINDOW_BYTES
+        assert 0 < most <= MOST_BYTES
 
     clean(scenario)
 
