@@ -112,7 +112,9 @@ class Connection:
         seat_path: str = "",
     ) -> None:
         self.live, self.seat, self.link = live, seat, link
-        self.scheduler = SendScheduler()
+        self._by_url: bool = getattr(link, "pictures_by_url", False)
+        limit: int = getattr(link, "message_limit_bytes", wire.MESSAGE_LIMIT_BYTES)
+        self.scheduler = SendScheduler(message_bytes=limit, pictures=not self._by_url)
         self.closed = asyncio.Event()
         self.malformed = self.ignored = self.refused = 0
         """Messages that could not be read, that this version does not know, that the seat may not send."""
@@ -127,7 +129,6 @@ class Connection:
         self._admit, self._first, self._seat_path = admit, hello, seat_path
         self._limits = live.limits
         self._bucket = Bucket(Rate(self._limits.messages_per_second, self._limits.messages_burst))
-        self._by_url: bool = getattr(link, "pictures_by_url", False)
         self._have: frozenset[str] = frozenset()
         self._pictures: set[str] = set()
         self._live = False
