@@ -60,7 +60,9 @@ class Tours:
         return self.records[-1].append
 
     def emitted(self, record: int = 0) -> list[dict[str, Any]]:
-        return [line["event"] for line in self.records[record] if line["vantage"] == "emitted"]
+        events = [line["event"] for line in self.records[record] if line["vantage"] == "emitted"]
+        told: list[dict[str, Any]] = json.loads(json.dumps(events))
+        return told
 
 
 class Served:
