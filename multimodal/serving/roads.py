@@ -14,6 +14,7 @@ the HTTP status, and the code as the reason, such as 4404 no_such_seat.
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Sequence
 
 from starlette.requests import ClientDisconnect, Request
@@ -38,6 +39,8 @@ __all__ = ["BODY_WAIT", "roads"]
 
 BODY_WAIT = 10.0
 """Seconds in which a body must arrive."""
+_LOOK = 0.5
+"""Seconds between two looks at whether the server stops, while an event stream is open."""
 _EXACT = 2**53
 
 
@@ -89,7 +92,7 @@ class _Roads:
             known = bool(seat_id) or chair.seat.greeted
             hello = wire.Hello(cursor=cursor, resume=cursor >= 0) if known else wire.Hello()
         path = session_path(request.scope.get("root_path", ""), tour, chair.ticket.id)
-        return _EventStream(chair, hello, path, vouch=request.method == "GET")
+        return _EventStream(self._door, chair, hello, path, vouch=request.method == "GET")
 
     async def messages(self, request: Request) -> Response:
         chair = await self._at(request)
@@ -139,15 +142,30 @@ class _Roads:
 class _EventStream(Response):
     """A response that lasts as long as its connection."""
 
-    def __init__(self, chair: Chair, hello: wire.Hello, path: str, *, vouch: bool) -> None:
+    def __init__(self, door: Door, chair: Chair, hello: wire.Hello, path: str, *, vouch: bool) -> None:
         super().__init__()
-        self._chair, self._hello, self._path, self._vouch = chair, hello, path, vouch
+        self._door, self._chair, self._hello, self._path, self._vouch = door, chair, hello, path, vouch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         location = [(b"location", self._path.encode("latin-1"))]
         link = SSELink(receive, send, vouch=self._vouch, headers=location)
         connect(self._chair, link, hello=self._hello, seat_path=self._path)
-        await link.run()
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(self._watch_server())
+            await link.run()
+            watching.cancel()
+
+    async def _watch_server(self) -> None:
+        """A server that stops waits for every response to end, and tells none of them: so this one has to look."""
+        while not _server_stops():  # noqa: ASYNC110 - it has no event for it
+            await asyncio.sleep(_LOOK)
+        await self._door.sessions.aclose()
+
+
+def _server_stops() -> bool:
+    """Whether a uvicorn that handles the signals of this process was asked to stop; other servers cancel responses."""
+    owner = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return getattr(owner, "should_exit", False) is True
 
 
 async def _first_message(link: WebSocketLink) -> wire.Hello:

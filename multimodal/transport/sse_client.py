@@ -39,6 +39,8 @@ POST_BYTES = 32 * 1024
 _WAITING_BYTES = 1024 * 1024
 _TRIES = 4
 """Requests made for the same messages or the same picture, where the server says that it is busy."""
+_AGAIN = 0.5
+"""Seconds before messages that found no server are posted again."""
 _PICTURE_LIMIT_BYTES = 32 * 1024 * 1024
 
 
@@ -200,8 +202,14 @@ class SSEViewerLink:
                 self._work.clear()
                 await self._work.wait()
                 continue
-            body = ("\n".join(lines) + "\n").encode()
-            await self._request("POST", f"{self._seat}/messages", body)
+            try:
+                await self._request("POST", f"{self._seat}/messages", ("\n".join(lines) + "\n").encode())
+            except ChannelClosedError:
+                # Whether the road is lost, the stream tells, after what is still on its way to us. What was heard all
+                # the same does no harm when it comes again.
+                self._out.extendleft(reversed(lines))
+                await asyncio.sleep(_AGAIN)
+                continue
             self._bytes -= size
 
     async def _request(self, method: str, url: str, body: bytes | None = None, *, limit_bytes: int = 4096) -> bytes:

@@ -35,6 +35,8 @@ from multimodal.transport.sse_client import join_sse
 from multimodal.transport.viewer import Seen, Viewer
 from multimodal.transport.websocket_client import join_websocket
 from multimodal.transport.whep import join
+from tests.serving.test_stop import interrupted, server
+from tests.serving.test_stop import joined as up
 from tests.support import run
 from tests.transport.events import picture
 from tests.transport.leaks import nothing_left, until
@@ -448,3 +450,24 @@ def test_a_server_that_stops_says_goodbye_over_every_road() -> None:
         assert [(await each).ended for each in watching] == ["the server is stopping"] * 3
 
     check(scenario)
+
+
+@pytest.mark.parametrize("kind", ["mounted", "served"])
+def test_ctrl_c_with_viewers_on_every_road(kind: str) -> None:
+    async def scenario() -> None:
+        async with server(kind) as (process, url):
+            viewers = [Viewer(await up(url))]
+            viewers += [Viewer(await joined(road, url)) for road in ("ws", "sse")]
+            watching = [asyncio.ensure_future(viewer.watch()) for viewer in viewers]
+            for viewer in viewers:
+                await until(lambda viewer=viewer: len(viewer.seen.text) > 20, 20)  # type: ignore[misc]
+            printed, seconds = await interrupted(process, 1)
+            assert "".join(line for line in printed.splitlines(True) if not line.startswith("Ready: ")) == ""
+            assert seconds < 5.0
+            ends = await asyncio.gather(*watching, return_exceptions=True)
+            told = [end.ended if isinstance(end, Seen) else str(end) for end in ends]
+            # A mounted application learns too late that its server stops: by then the WebSocket is closed.
+            socket = "the server is stopping" if kind == "served" else "the connection was lost (code 1012)"
+            assert told == ["the server is stopping", socket, "the server is stopping"]
+
+    run(scenario())
