@@ -25,6 +25,7 @@ from multimodal.journal import LEASE_SECONDS, Journal
 from multimodal.serving.auth import ANY_TOUR, Grant, SeatPass, Seats, no_such_seat
 from multimodal.serving.sessions import Sessions
 from multimodal.serving.signalling import Problem
+from multimodal.serving.spent import token_used
 from multimodal.serving.turnstile import Turnstile
 from multimodal.transport.base import Source
 from multimodal.transport.connection import Limits
@@ -123,7 +124,13 @@ class Door:
                 except BaseException:
                     self.turnstile.spent.release(grant)
                     raise
-        return await self._find(tour, elsewhere, token, address)
+        try:
+            return await self._find(tour, elsewhere, token, address)
+        except Problem as problem:
+            if problem.status != 404:
+                raise
+            # Its seat went with the server that had it.
+            raise token_used() from None
 
     async def come_back(self, tour: str, seat_id: str, token: str, address: str = "") -> Chair:
         """A viewer that connects to its seat (D3, D4). Arguments as for `enter`.
