@@ -25,7 +25,7 @@ class Session(Protocol):
 
     @property
     def viewers(self) -> int:
-        """How many it has room for, or has: at least 1."""
+        """How many are in it, or about to be."""
         ...
 
     def farewell(self, reason: str) -> None:

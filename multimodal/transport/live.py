@@ -138,7 +138,7 @@ class LiveSession:
     @property
     def viewers(self) -> int:
         """Its seats; 1 while the first is being taken."""
-        return max(1, len(self.seats))
+        return len(self.seats) or int(not self._seated)
 
     # ---- seats and connections -----------------------------------------------------------------------------------
 

@@ -162,7 +162,7 @@ def test_delete_ends_a_tour_in_the_middle() -> None:
         await asyncio.sleep(0.4)
         assert await leave(session_url)
         seen = await watching
-        assert seen.ended == "the session was ended"
+        assert seen.ended == "the viewer left"
         assert 0 < len(seen.text) < len("".join(WORDS))
 
     check(scenario)
@@ -301,7 +301,7 @@ def test_a_tours_name_may_hold_a_slash() -> None:
         watching = asyncio.ensure_future(Viewer(link).watch())
         await asyncio.sleep(0.3)
         assert await leave(session_url)
-        assert (await watching).ended == "the session was ended"
+        assert (await watching).ended == "the viewer left"
         link, offer = await WebRTCLink.offering()
         await link.aclose()
         assert await served.error("POST", "/tour/whep/a%2Fb", offer.encode(), SDP) == (404, "no_such_tour")
