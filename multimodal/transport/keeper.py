@@ -13,9 +13,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from multimodal import wire
-from multimodal.errors import JournalError, JournalGap, LeaseHeld, LeaseLost, UsageError
+from multimodal.errors import JournalError, JournalGap, LeaseHeld, LeaseLost
 from multimodal.events import AnyEvent, Interrupted
-from multimodal.journal import Entry, Journal, Lease, Mark
+from multimodal.journal import KEEP_SECONDS, Entry, Journal, Lease, Mark
 from multimodal.transport.fold import Fold
 
 __all__ = ["RECENT_EVENTS", "Keeper"]
@@ -29,6 +29,7 @@ _EVERY = 0.5
 _RENEW = 1.0
 _MARK_EVERY = 256
 """Events between two snapshots in the journal: so many a successor folds at most before it can go on."""
+_MARK_SECONDS = KEEP_SECONDS / 4
 
 Bundle = tuple[AnyEvent, ...]
 
@@ -53,7 +54,6 @@ class Keeper:
         self._recent: deque[tuple[Entry, Bundle]] = deque()
         self._recent_events = 0
         self._saved = self._marked = fold.seq
-        self._lost = False
 
     @property
     def last_seq(self) -> int:
@@ -93,13 +93,14 @@ class Keeper:
             self._recent_events -= len(self._recent.popleft()[1])
         if waits or self._lease is None:
             return
-        offset = self._offset()
+        state = None
+        if self.fold.seq - self._marked >= _MARK_EVERY or any(isinstance(each, Interrupted) for each in bundle):
+            state = self._state()
         try:
             await self._journal.append(self._lease, (entry,))
             self._saved = entry.last
-            if self.fold.seq - self._marked >= _MARK_EVERY or any(isinstance(each, Interrupted) for each in bundle):
-                self._marked = self.fold.seq
-                await self._journal.mark(self._lease, Mark(self.fold.seq, self.fold.state(offset).encode()))
+            if state is not None:
+                await self._mark(self._lease, state)
         except LeaseLost:
             raise
         except JournalError as error:
@@ -111,33 +112,48 @@ class Keeper:
         Raises:
             LeaseLost: another process writes the session: this one must stop.
         """
-        renew = 0.0
+        clock = asyncio.get_running_loop().time
+        renew, mark = 0.0, clock() + _MARK_SECONDS
         while True:
             await asyncio.sleep(_EVERY)
-            now = asyncio.get_running_loop().time()
             try:
-                if self.unsaved and not self._lost:
+                if self.unsaved:
                     await self._catch_up()
-                elif self._lease is not None and now >= renew:
-                    renew = now + _RENEW
+                elif self._lease is not None and clock() >= renew:
+                    renew = clock() + _RENEW
                     await self._journal.renew(self._lease)
+                    if clock() >= mark and self.fold.seq > self._marked:
+                        # A journal forgets by time too, and a successor needs the snapshot of what it forgot.
+                        mark = clock() + _MARK_SECONDS
+                        await self._mark(self._lease, self._state())
             except (LeaseLost, LeaseHeld) as error:
                 raise LeaseLost(str(error)) from error
-            except UsageError as error:
-                self._lost = True
-                log.error("the journal has lost what nobody keeps any more; it is not written further: %s", error)
             except JournalError as error:
                 log.debug("the journal is still away: %s", error)
 
     async def _catch_up(self) -> None:
-        """Write what waits. What the journal lost meanwhile, with its own memory, is written again."""
+        """Write what waits. What the journal lost meanwhile, with its own memory, is written again, as far as it is
+        still here; of what is not, the journal then says that it is missing (J3)."""
         last = await self._journal.last_seq(self._session)
-        if self._lease is None or last < self._saved:
-            self._lease = await self._journal.open(self._session, self._writer)
+        self._lease = await self._journal.open(self._session, self._writer)
+        if self._recent and last < self._recent[0][0].first - 1:
+            log.error("the journal has lost events up to %d, which nobody keeps any more", self._recent[0][0].first - 1)
+            await self._journal.drop(self._session)
+            self._lease, last = await self._journal.open(self._session, self._writer), -1
+        state = self._state()
         waiting = [entry for entry, _ in self._recent if entry.first > last]
         if waiting:
             await self._journal.append(self._lease, waiting)
             self._saved = max(self._saved, waiting[-1].last)
+        await self._mark(self._lease, state)
+
+    def _state(self) -> tuple[int, bytes]:
+        """What a successor needs, of this very instant: a journal is waited for, and the stream goes on meanwhile."""
+        return self.fold.seq, self.fold.state(self._offset()).encode()
+
+    async def _mark(self, lease: Lease, state: tuple[int, bytes]) -> None:
+        await self._journal.mark(lease, Mark(*state))
+        self._marked = state[0]
 
     def recent(self, after: int) -> list[Bundle] | None:
         """The bundles after an event, from what is kept here; None = it begins later."""
