@@ -66,8 +66,8 @@ class Client:
         assert answer.status_code in STATUSES, f"{answer.status_code} for {_short(spoilt)}: {answer.text[:300]}"
         assert "Traceback" not in answer.text
         if answer.status_code >= 400 and answer.headers.get("content-type") == "application/json" and answer.content:
-            error = json.loads(answer.content)["error"]
-            assert error.keys() == {"code", "message", "hint"}
+            problem = json.loads(answer.content)["error"]
+            assert problem.keys() == {"code", "message", "hint"}
             assert len(answer.content) < 2000, f"a refusal that repeats what it refuses: {answer.text[:300]}"
         if answer.status_code == 201:
             gone = await self._client.delete(answer.headers["location"])

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from multimodal.events import AnyEvent, StreamEnd
+from multimodal.events import AnyEvent, StreamEnd, Text
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
 from multimodal.transport.live import LiveSession, Seat
@@ -56,7 +56,7 @@ class Cut:
         assert self.viewer.seen.ended == "end"
         assert self.viewer.events == self.emitted.events
         assert [event.seq for event in self.emitted.events] == list(range(len(self.emitted.events)))
-        assert "".join(event.text for event in self.viewer.events if event.kind == "text") == "".join(WORDS)
+        assert "".join(event.text for event in self.viewer.events if isinstance(event, Text)) == "".join(WORDS)
         assert self.viewer.seen.pictures == {key: each.data for key, each in PICTURES.items()}
 
     def _on_event(self, event: AnyEvent) -> None:
