@@ -122,6 +122,11 @@ def check_offer(body: bytes) -> str:
         form = _FORMS.get(name[0]) if name is not None else None
         if form is not None and not re.fullmatch(form, line.rstrip(), re.ASCII):
             raise _bad(f"its line {line[:80]!r} is malformed")
+    mids = re.findall(r"^a=mid:(\S+)", sdp, re.MULTILINE)
+    for group in re.findall(r"^a=group:BUNDLE([^\r\n]*)", sdp, re.MULTILINE):
+        # The answering side takes a section that is not there for its only one, and is left without a transport.
+        if group.split() not in ([], mids):
+            raise _bad("its BUNDLE group does not name its one section")
     if sdp.count("a=candidate:") > CANDIDATES_LIMIT:
         raise _bad(f"it lists more than {CANDIDATES_LIMIT} candidates")
     return sdp
