@@ -198,7 +198,9 @@ class WebRTCLink:
 
     async def _close(self) -> None:
         assert self._pc.sctp is not None
-        if self._pc.sctp.transport.transport.state == "completed" and self._events.readyState == "connecting":
+        # A description that was refused half-way may have left it without a transport.
+        dtls: Any = self._pc.sctp.transport
+        if dtls is not None and dtls.transport.state == "completed" and self._events.readyState == "connecting":
             # The peer is there and the channels are about to open. Closing now would leave aiortc's own task
             # connecting on closed sockets, to fail where nobody listens.
             with suppress(TimeoutError):
