@@ -47,6 +47,8 @@ def test_a_browsers_offer_passes() -> None:
         (OFFER.replace("IP4 0.0.0.0", "of").encode(), 400, "'c=IN of' is malformed"),
         ((OFFER + "a=candidate:1 1 udp\r\n").encode(), 400, "'a=candidate:1 1 udp' is malformed"),
         ((OFFER + "a=candidate:1 1 udp 1 192.0.2.1 65536 typ host\r\n").encode(), 400, "65536 typ host' is malformed"),
+        (OFFER.replace("BUNDLE 0", "BUNDLE 0LE 0").encode(), 400, "BUNDLE group does not name its one section"),
+        (OFFER.replace("a=mid:0", "a=mid:0\r\na=mid:0").encode(), 400, "BUNDLE group does not name its one section"),
         (OFFER.replace("port:5000", "port:65536").encode(), 400, "'a=sctp-port:65536' is malformed"),
         (OFFER.replace("port:5000", "port:\u0665").encode(), 400, "is malformed"),
         (OFFER.encode() + bytes(OFFER_LIMIT_BYTES), 413, "larger than 65536 bytes"),
