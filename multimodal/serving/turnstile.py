@@ -33,8 +33,9 @@ class Turnstile:
     def __init__(
         self, tokens: Tokens | None = None, *, spent: SpentTokens | None = None, traffic: Traffic | None = None
     ) -> None:
-        self.tokens, self.spent = tokens, spent or Spent()
-        self.traffic = traffic or Traffic(Quotas.unlimited())
+        self.tokens = tokens
+        self.spent: SpentTokens = Spent() if spent is None else spent
+        self.traffic = Traffic(Quotas.unlimited()) if traffic is None else traffic
         self._entering: dict[str, _Queue] = {}
 
     def admit(self, tour: str, token: str, address: str) -> Grant:

@@ -85,6 +85,16 @@ def test_nobody_resets_his_own_bucket_by_filling_the_table() -> None:
     assert buckets.shared >= 9_900
 
 
+def test_no_entry_is_dropped_before_its_time() -> None:
+    buckets = Buckets(Rate(1, 1), limit=100)
+    for number in range(50):
+        assert buckets.take(f"{number}", NOW) == 0
+    for number in range(1000):
+        buckets.take(f"helper {number}", NOW + 0.9)
+    assert all(buckets.take(f"{number}", NOW + 0.95) > 0 for number in range(50))
+    assert all(buckets.take(f"{number}", NOW + 1.01) == 0 for number in range(50))
+
+
 def test_a_full_table_still_lets_few_through() -> None:
     buckets = Buckets(Rate(1 / 60, 1), limit=10)
     through = sum(buckets.take(f"helper {number}", NOW) == 0 for number in range(10_000))

@@ -14,6 +14,7 @@ from urllib.parse import urljoin
 import httpx2
 import jwt
 import pytest
+import redis.asyncio
 import uvicorn
 import websockets
 from starlette.applications import Starlette
@@ -21,6 +22,7 @@ from starlette.types import ASGIApp
 from websockets.asyncio.client import connect
 
 from multimodal import wire
+from multimodal.bench.redis_stage import RedisServer
 from multimodal.errors import RemoteProtocolError
 from multimodal.events import Interrupted
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
@@ -30,15 +32,19 @@ from multimodal.serving.limits import Quotas
 from multimodal.serving.rights import Grant
 from multimodal.serving.run import SmallBuffers
 from multimodal.serving.seats import Seats
+from multimodal.serving.spent import RedisSpent
 from multimodal.serving.turn import Turn
 from multimodal.stream import MultiModalStream
 from multimodal.transport.resilient import ResilientViewer
 from multimodal.transport.viewer import Viewer
 from multimodal.transport.webrtc import WebRTCLink
 from multimodal.transport.websocket_client import join_websocket, rejoin_websocket
+from tests.redis_server import redis_server
 from tests.support import run
 from tests.transport.events import picture
 from tests.transport.leaks import nothing_left, until
+
+__all__ = ["redis_server"]
 
 SECRET = "a-secret-of-the-shop-0123456789-abcdefgh"
 OTHER = "a-secret-of-another-shop-0123456789-abcd"
@@ -448,6 +454,28 @@ def test_a_seat_that_nobody_came_to_does_not_use_a_token_up(monkeypatch: pytest.
             assert alice.cursor >= 2
 
     check(scenario)
+
+
+def test_two_servers_that_share_a_redis_agree_on_tokens(redis_server: RedisServer) -> None:
+    async def scenario() -> None:
+        client = redis.asyncio.from_url(redis_server.url)
+        async with serving(spent=RedisSpent(client)) as one, serving(spent=RedisSpent(client)) as other:
+            token, used = one.token(), one.token()
+            async with watching(one, used) as alice:
+                # Her seat is on the other server, and a second one she does not get.
+                assert await other.socket("ws/demo", used) == (401, "token_used")
+                assert other.sessions == 0
+                alice.viewer.say(lambda protocol: protocol.bye("enough"))
+                await alice.task
+            await until(lambda: not one.sessions)
+            await one.app.state.door.turnstile.spent.aclose()
+            for server in (one, other):
+                assert await server.socket("ws/demo", used) == (401, "token_used")
+                assert server.sessions == 0
+            assert await other.socket("ws/demo", token) == (200, "")
+        await client.aclose()
+
+    run(scenario())
 
 
 def test_the_same_token_in_a_new_tab_takes_the_seat_over() -> None:

@@ -192,6 +192,17 @@ def test_a_websocket_is_refused_with_an_answer_where_the_server_can_give_one() -
     assert passed == ["192.0.2.7"]
 
 
+def test_a_websocket_too_many_is_accepted_so_that_its_page_learns_why() -> None:
+    guard, passed = guarded(Quotas(requests_per_second=0.5, requests_burst=1))
+    ask(guard, "/ws/demo", kind="websocket", host=OURS)
+    sent = ask(guard, "/ws/demo", kind="websocket", host=OURS)
+    assert sent == [
+        {"type": "websocket.accept"},
+        {"type": "websocket.close", "code": 4429, "reason": "too_many_requests"},
+    ]
+    assert len(passed) == 1
+
+
 def test_too_many_requests_are_told_when_to_come_again() -> None:
     guard, passed = guarded(Quotas(requests_per_second=0.5, requests_burst=2))
     ask(guard), ask(guard)

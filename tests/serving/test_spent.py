@@ -62,6 +62,37 @@ def test_what_one_server_has_closed_another_does_not_open(redis_server: RedisSer
     run(scenario())
 
 
+def test_a_token_opens_one_seat_on_all_servers(redis_server: RedisServer) -> None:
+    async def scenario() -> None:
+        async with client(redis_server) as redis:
+            one, other = RedisSpent(redis, prefix="c:"), RedisSpent(redis, prefix="c:")
+            mine = grant("j1")
+            assert await one.claim(mine, "seat 1") == ""
+            assert await other.claim(mine, "seat 2") == "seat 1"
+            assert await one.claim(mine, "seat 1") == ""
+            assert not await other.is_spent(mine)
+            # Nobody came to it, so it may open another.
+            one.release(mine)
+            assert await one.claim(mine, "seat 3") == ""
+            assert await other.claim(mine, "seat 2") == "seat 3"
+            one.close(mine)
+            # What was closed stays so, whatever is released later.
+            one.release(mine)
+            await one.aclose()
+            for server in (one, other):
+                with pytest.raises(Problem) as caught:
+                    await server.claim(mine, "seat 4")
+                assert (caught.value.status, caught.value.code) == (401, "token_used")
+            assert await one.claim(Grant("demo"), "seat 5") == ""
+            winners = await asyncio.gather(
+                *(RedisSpent(redis, prefix="c:").claim(grant("j2"), f"{i}") for i in range(9))
+            )
+            assert winners.count("") == 1
+            assert len(set(winners)) == 2
+
+    run(scenario())
+
+
 def test_a_redis_that_is_away_lets_nobody_in_and_is_told_later(
     own_redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -75,6 +106,12 @@ def test_a_redis_that_is_away_lets_nobody_in_and_is_told_later(
             with pytest.raises(Problem) as caught:
                 await spent.is_spent(grant("j2"))
             assert (caught.value.status, caught.value.code) == (503, "tokens_away")
+            with pytest.raises(Problem) as caught:
+                await spent.claim(grant("j2"), "seat")
+            assert (caught.value.status, caught.value.code) == (503, "tokens_away")
+            with pytest.raises(Problem) as caught:
+                await spent.claim(grant("j1"), "seat")
+            assert (caught.value.status, caught.value.code) == (401, "token_used")
             await asyncio.sleep(0.1)
             assert len(spent) == 1
             await asyncio.to_thread(own_redis_server.start)
