@@ -31,6 +31,7 @@ from multimodal.serving.door import Chair, Door
 from multimodal.serving.guard import address_of
 from multimodal.serving.signalling import Problem, session_path
 from multimodal.transport.connection import HELLO_LIMIT
+from multimodal.transport.live import Seat
 from multimodal.transport.sse import SSELink
 from multimodal.transport.websocket import WebSocketLink
 from multimodal.wire import MESSAGE_LIMIT_BYTES
@@ -59,6 +60,8 @@ def roads(door: Door) -> Sequence[BaseRoute]:
 class _Roads:
     def __init__(self, door: Door) -> None:
         self._door = door
+        self._streams: dict[Seat, SSELink] = {}
+        """The newest event stream of each seat: a viewer may post before its hello was looked at."""
 
     async def socket(self, websocket: WebSocket) -> None:
         await websocket.accept()
@@ -92,14 +95,13 @@ class _Roads:
             known = bool(seat_id) or chair.seat.greeted
             hello = wire.Hello(cursor=cursor, resume=cursor >= 0) if known else wire.Hello()
         path = session_path(request.scope.get("root_path", ""), tour, chair.ticket.id)
-        return _EventStream(self._door, chair, hello, path, vouch=request.method == "GET")
+        return _EventStream(self._door, self._streams, chair, hello, path, vouch=request.method == "GET")
 
     async def messages(self, request: Request) -> Response:
         chair = await self._at(request)
         body = await _body(request)
-        connection = chair.seat.connection
-        link = None if connection is None else connection.link
-        if not isinstance(link, SSELink):
+        link = self._streams.get(chair.seat)
+        if link is None:
             raise Problem(
                 409, "no_event_stream", "no event stream is open at this seat", "open one, and post its messages then"
             )
@@ -142,18 +144,27 @@ class _Roads:
 class _EventStream(Response):
     """A response that lasts as long as its connection."""
 
-    def __init__(self, door: Door, chair: Chair, hello: wire.Hello, path: str, *, vouch: bool) -> None:
+    def __init__(
+        self, door: Door, streams: dict[Seat, SSELink], chair: Chair, hello: wire.Hello, path: str, *, vouch: bool
+    ) -> None:
         super().__init__()
-        self._door, self._chair, self._hello, self._path, self._vouch = door, chair, hello, path, vouch
+        self._door, self._streams, self._chair = door, streams, chair
+        self._hello, self._path, self._vouch = hello, path, vouch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         location = [(b"location", self._path.encode("latin-1"))]
         link = SSELink(receive, send, vouch=self._vouch, headers=location)
+        seat = self._chair.seat
         connect(self._chair, link, hello=self._hello, seat_path=self._path)
-        async with asyncio.TaskGroup() as group:
-            watching = group.create_task(self._watch_server())
-            await link.run()
-            watching.cancel()
+        self._streams[seat] = link
+        try:
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(self._watch_server())
+                await link.run()
+                watching.cancel()
+        finally:
+            if self._streams.get(seat) is link:
+                del self._streams[seat]
 
     async def _watch_server(self) -> None:
         """A server that stops waits for every response to end, and tells none of them: so this one has to look."""

@@ -60,7 +60,7 @@ async def join_sse(url: str, *, token: str = "") -> SSEViewerLink:
 async def rejoin_sse(seat: str, *, token: str = "") -> SSEViewerLink:
     """A new link to the seat at this URL, as any road gave it. Args and errors as for `join_sse`."""
     url = seat_url(seat, "sse")
-    return SSEViewerLink(url, token, seat=url)
+    return SSEViewerLink(url, token)
 
 
 class SSEViewerLink:
@@ -69,21 +69,18 @@ class SSEViewerLink:
     Args:
         url: where the stream is opened.
         token: the join token; "" = none.
-        seat: the seat's address; "" = the server tells it.
     """
 
     pictures_by_url = True
 
-    def __init__(self, url: str, token: str = "", *, seat: str = "") -> None:
+    def __init__(self, url: str, token: str = "") -> None:
         self._client = _client(token)
-        self._url, self._seat = url, seat
+        self._url, self._seat = url, ""
         self._inbox = Inbox(CLIENT_MESSAGES, CLIENT_BYTES)
         self._out: deque[str] = deque()
         self._bytes = 0
         self._work = asyncio.Event()
         self._seated = asyncio.Event()
-        if seat:
-            self._seated.set()
         self._task: asyncio.Task[None] | None = None
 
     async def opened(self) -> None:
@@ -182,7 +179,8 @@ class SSEViewerLink:
         self._inbox.end(ChannelClosedOK("the server ended the event stream"))
 
     def _came(self, data: str) -> None:
-        if not self._seated.is_set() and '"seat"' in data:
+        if not self._seated.is_set():
+            # The server's first word on every connection.
             message = wire.decode_server(data)
             if isinstance(message, wire.Seat):
                 self._seat = seat_url(urljoin(self._url, message.path), "sse")
@@ -204,7 +202,9 @@ class SSEViewerLink:
                 continue
             try:
                 await self._request("POST", f"{self._seat}/messages", ("\n".join(lines) + "\n").encode())
-            except ChannelClosedError:
+            except (ChannelClosedError, JoinRefused) as error:
+                if isinstance(error, JoinRefused) and error.status not in {409, 429, 503}:
+                    raise
                 # Whether the road is lost, the stream tells, after what is still on its way to us. What was heard all
                 # the same does no harm when it comes again.
                 self._out.extendleft(reversed(lines))
@@ -225,7 +225,8 @@ class SSEViewerLink:
                     refused = refusal(url, response.status_code, data, response.headers.get("Retry-After"))
             except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
                 raise ChannelClosedError(f"{url} could not be reached: {error or type(error).__name__}") from error
-            if refused.status not in {429, 503} or attempt + 1 == _TRIES:
+            # 409: the server does not know of the stream yet, or not any more; that tells the stream.
+            if refused.status not in {409, 429, 503} or attempt + 1 == _TRIES:
                 raise refused
             await asyncio.sleep(min(refused.retry_after or 0.5, POST_LIMIT))
         raise AssertionError

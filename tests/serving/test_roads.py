@@ -8,7 +8,8 @@ import json
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -159,47 +160,115 @@ def test_the_same_tour_over_every_road_and_in_memory() -> None:
 
 
 class Cuts:
-    """Roads that are cut when so many events have come, without a word."""
+    """Cuts the road when so many events have come, without a word."""
 
-    def __init__(self, places: list[int], served: Served) -> None:
-        self.places, self.served = places, served
-        self.links: list[Any] = []
-        self.viewer: ResilientViewer | None = None
-
-    def take(self, real: Connector) -> Connector:
-        async def connect(url: str, seat: str, token: str) -> Any:
-            link, seat = await real(url, seat, token)
-            self.links.append(link)
-            return link, seat
-
-        return connect
+    def __init__(self, places: list[int], cut: Callable[[], None]) -> None:
+        self.places, self._cut = places, cut
 
     def on_show(self, bundle: tuple[AnyEvent, ...]) -> None:
         if self.places and bundle[-1].seq >= self.places[0]:
             self.places = [place for place in self.places if place > bundle[-1].seq]
-            # From the far end, as a proxy or a restarted router does: this side learns of it from the road.
-            connection = next(iter(self.served.live[0].seats.values())).connection
-            assert connection is not None
-            connection.stop("cut", farewell=False)
+            self._cut()
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_cut_at_ten_places_and_resumed(road: Road) -> None:
+def closed_by(served: Served) -> Callable[[], None]:
+    """The far end of the road goes."""
+
+    def cut() -> None:
+        connection = next(iter(served.live[0].seats.values())).connection
+        assert connection is not None
+        connection.stop("cut", farewell=False)
+
+    return cut
+
+
+class Relay:
+    """Carries TCP connections, and cuts them all: with resets, or by carrying nothing more."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._writers: list[asyncio.StreamWriter] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def reset(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+    def hush(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def carry(self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", target)
+        self._writers += (writer, back)
+        for source, sink in ((reader, back), (there, writer)):
+            task = asyncio.ensure_future(self._pipe(source, sink))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _pipe(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await source.read(65536):
+                sink.write(data)
+        sink.close()
+
+
+@asynccontextmanager
+async def relayed(served: Served) -> AsyncIterator[tuple[Relay, str]]:
+    """A relay, and the tour's address through it."""
+    relay, target = Relay(), int(served.url.split(":")[2].split("/")[0])
+    server = await asyncio.start_server(partial(relay.carry, target), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield relay, served.url.replace(str(target), str(port))
+    finally:
+        server.close()
+        relay.hush()
+        relay.reset()
+
+
+def test_webrtc_cut_at_ten_places_and_resumed() -> None:
     async def scenario(served: Served) -> None:
-        cuts = Cuts(list(range(3, 120, 12)), served)
-        take = {road: cuts.take(connectors()[road])}
-        viewer = ResilientViewer(served.url, take=take, roads=(road,), on_show=cuts.on_show)
+        cuts = Cuts(list(range(3, 120, 12)), closed_by(served))
+        viewer = ResilientViewer(served.url, roads=("whep",), on_show=cuts.on_show)
         whole(await viewer.watch(), served, viewer)
-        assert len(viewer.connections) == 11 - len(cuts.places)
-        assert len(viewer.connections) >= 6
+        # A busy machine may be past the next place before it is back.
+        assert 6 <= len(viewer.connections) <= 11
         assert len(served.tours.records) == 1
 
-    check(scenario, gap=0.06)
+    check(scenario, gap=0.05)
+
+
+@pytest.mark.parametrize("road", ["ws", "sse"])
+def test_reset_at_ten_places_and_resumed(road: Road) -> None:
+    async def scenario(served: Served) -> None:
+        async with relayed(served) as (relay, url):
+            cuts = Cuts(list(range(3, 120, 12)), relay.reset)
+            viewer = ResilientViewer(url, roads=(road,), on_show=cuts.on_show)
+            whole(await viewer.watch(), served, viewer)
+            assert 6 <= len(viewer.connections) <= 11
+            assert len(served.tours.records) == 1
+
+    check(scenario, gap=0.05)
+
+
+@pytest.mark.parametrize("road", ["ws", "sse"])
+def test_a_road_that_carries_nothing_more_is_left(road: Road) -> None:
+    async def scenario(served: Served) -> None:
+        async with relayed(served) as (relay, url):
+            cuts = Cuts([40], relay.hush)
+            viewer = ResilientViewer(url, roads=(road,), on_show=cuts.on_show)
+            whole(await viewer.watch(), served, viewer)
+            assert viewer.connections == [road, road]
+            assert "said nothing for 3 s" in viewer.failures[0]
+
+    check(scenario, gap=0.02)
 
 
 def test_from_webrtc_to_websocket_to_sse_with_one_seat_and_one_cursor() -> None:
     async def scenario(served: Served) -> None:
-        cuts = Cuts([20, 60], served)
+        cuts = Cuts([20, 60], closed_by(served))
         real = connectors()
         dead: set[Road] = set()
 
@@ -208,7 +277,7 @@ def test_from_webrtc_to_websocket_to_sse_with_one_seat_and_one_cursor() -> None:
                 if road in dead:
                     raise ChannelClosedError("blocked")
                 dead.add(road)
-                return await cuts.take(real[road])(url, seat, token)
+                return await real[road](url, seat, token)
 
             return connect
 
@@ -217,7 +286,7 @@ def test_from_webrtc_to_websocket_to_sse_with_one_seat_and_one_cursor() -> None:
         assert viewer.connections == ["whep", "ws", "sse"]
         assert len(served.tours.records) == 1
 
-    check(scenario, gap=0.06)
+    check(scenario, gap=0.04)
 
 
 def test_two_connections_in_a_row_without_progress() -> None:
@@ -427,7 +496,7 @@ def test_tokens_on_every_road() -> None:
                 await ResilientViewer(served.url, roads=(road,)).watch()
             with pytest.raises(JoinRefused, match="wrong_scope"):
                 await ResilientViewer(served.url, roads=(road,), token=tokens.issue(tour="other", now=now)).watch()
-            cut = Cuts([20], served)
+            cut = Cuts([20], closed_by(served))
             viewer = ResilientViewer(
                 served.url, roads=(road,), token=tokens.issue(tour="demo", now=now), on_show=cut.on_show
             )
@@ -462,7 +531,9 @@ def test_ctrl_c_with_viewers_on_every_road(kind: str) -> None:
             for viewer in viewers:
                 await until(lambda viewer=viewer: len(viewer.seen.text) > 20, 20)  # type: ignore[misc]
             printed, seconds = await interrupted(process, 1)
-            assert "".join(line for line in printed.splitlines(True) if not line.startswith("Ready: ")) == ""
+            # asyncio's debug mode reports a task that a busy machine held up.
+            usual = ("Ready: ", "Executing <")
+            assert [line for line in printed.splitlines() if not line.startswith(usual)] == []
             assert seconds < 5.0
             ends = await asyncio.gather(*watching, return_exceptions=True)
             told = [end.ended if isinstance(end, Seen) else str(end) for end in ends]
