@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from multimodal.pipes.script import ScriptTextPipe as ScriptTextPipe
     from multimodal.pipes.video_pipe import VideoImagePipe as VideoImagePipe
     from multimodal.serving.app import asgi as asgi
+    from multimodal.serving.auth import Tokens as Tokens
+    from multimodal.serving.limits import Quotas as Quotas
+    from multimodal.serving.turn import Turn as Turn
+    from multimodal.serving.turn import turn_credentials as turn_credentials
     from multimodal.stream import MultiModalStream as MultiModalStream
     from multimodal.sync.history import Heard as Heard
     from multimodal.sync.matcher import ProductNames as ProductNames
@@ -55,18 +59,22 @@ _HOMES = {
     "PipeError": "errors",
     "Product": "values",
     "ProductNames": "sync.matcher",
+    "Quotas": "serving.limits",
     "RemoteProtocolError": "errors",
     "RemotePictures": "pipes.remote_pictures",
     "ScriptTextPipe": "pipes.script",
     "StreamProcessor": "pipes.processor",
     "SyncError": "errors",
     "Token": "values",
+    "Tokens": "serving.auth",
     "TransportError": "errors",
+    "Turn": "serving.turn",
     "UsageError": "errors",
     "VideoImagePipe": "pipes.video_pipe",
     "asgi": "serving.app",
     "samples": "pipes.samples",
     "split_interleaved": "pipes.interleaved",
+    "turn_credentials": "serving.turn",
 }
 
 __all__ = [
@@ -85,19 +93,23 @@ __all__ = [
     "PipeError",
     "Product",
     "ProductNames",
+    "Quotas",
     "RemotePictures",
     "RemoteProtocolError",
     "ScriptTextPipe",
     "StreamProcessor",
     "SyncError",
     "Token",
+    "Tokens",
     "TransportError",
+    "Turn",
     "UsageError",
     "VideoImagePipe",
     "__version__",
     "asgi",
     "samples",
     "split_interleaved",
+    "turn_credentials",
 ]
 
 
