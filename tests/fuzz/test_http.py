@@ -29,7 +29,7 @@ from tests.transport.leaks import nothing_left, until
 
 REQUESTS = count("MULTIMODAL_FUZZ_HTTP", 2_000)
 """Spoilt requests in all, half of them offers; `make soak` asks for 20,000."""
-BESIDE = 4
+BESIDE = 12
 """Requests at one time."""
 HANG = 20.0
 """Seconds that one answer may take: more than every wait that the server has."""
@@ -53,8 +53,8 @@ class Client:
         self.statuses = Counter[int]()
 
     async def send(self, spoilt: Spoilt) -> None:
-        path = quote(spoilt.path.encode(errors="surrogatepass"), safe="/%")
-        request = self._client.build_request(spoilt.method, path, headers=spoilt.headers, content=spoilt.stream())
+        url = "http://shop.test" + quote(spoilt.path.encode(errors="surrogatepass"), safe="/%")
+        request = self._client.build_request(spoilt.method, url, headers=spoilt.headers, content=spoilt.stream())
         try:
             async with asyncio.timeout(HANG):
                 answer = await self._client.send(request)
@@ -97,6 +97,7 @@ async def served() -> AsyncIterator[Client]:
         limits=Limits(hello=0.5, linger=0.1),
         cors_origins=["https://shop.example"],
         quotas=Quotas.unlimited(),
+        keep=0.5,
     )
     client = Client(app)
     async with app.router.lifespan_context(app):
