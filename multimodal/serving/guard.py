@@ -47,6 +47,17 @@ class Guard:
         peer = scope.get("client") or ("", 0)
         address = self._proxies.client(str(peer[0]), headers.getlist("x-forwarded-for"))
         try:
+            self._traffic.open(address)
+        except Problem as problem:
+            await deny(problem, scope, receive, send)
+            return
+        try:
+            await self._judged(address, headers, scope, receive, send)
+        finally:
+            self._traffic.close(address)
+
+    async def _judged(self, address: str, headers: Headers, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
             self._traffic.request(address, time.monotonic())
             if _acts(scope):
                 self._origins.check(

@@ -43,6 +43,8 @@ class Quotas:
         returns_burst: as many at once: a minute of trying, when the network comes back after every attempt.
         requests_per_second: requests of any kind of one address: pictures by URL, and what viewers on SSE post.
         requests_burst: as many at once: the pictures of a whole tour.
+        open_per_address: requests and sockets of one address that are being served at the same time, those that have
+            said nothing yet included: eight for each seat.
         seats_per_address: open seats of one address. An eighth of the default `max_sessions`, so that it takes
             several addresses to fill a server; raise it where whole offices watch from behind one address.
 
@@ -56,6 +58,7 @@ class Quotas:
     returns_burst: int = 60
     requests_per_second: float = 200
     requests_burst: int = 600
+    open_per_address: int = 64
     seats_per_address: int = 8
 
     def __post_init__(self) -> None:
@@ -71,7 +74,7 @@ class Quotas:
     def unlimited(cls) -> Quotas:
         """No limits: for tests and benchmarks, and where something in front of the server keeps them."""
         rate, many = math.inf, 10**9
-        return cls(rate, many, rate, many, rate, many, many)
+        return cls(rate, many, rate, many, rate, many, many, many)
 
 
 class Buckets:
@@ -130,6 +133,7 @@ class Traffic:
         self._requests = Buckets(Rate(quotas.requests_per_second, quotas.requests_burst))
         self._joins = Buckets(Rate(quotas.joins_per_minute / 60, quotas.joins_burst))
         self._returns = Buckets(Rate(quotas.returns_per_minute / 60, quotas.returns_burst))
+        self._open: dict[str, int] = {}
         self._seats: dict[str, int] = {}
 
     def request(self, address: str, now: float) -> None:
@@ -139,6 +143,20 @@ class Traffic:
             Problem: 429, too many from this address.
         """
         self._judge(self._requests.take(address, now), "requests from this address")
+
+    def open(self, address: str) -> None:
+        """Count a request or a socket that is being served; `close` takes it back.
+
+        Raises:
+            Problem: 429, this address has too many.
+        """
+        if self._open.get(address, 0) >= self.quotas.open_per_address:
+            self._judge(1.0, "open requests and sockets from this address")
+        self._open[address] = self._open.get(address, 0) + 1
+
+    def close(self, address: str) -> None:
+        """One that was counted has ended."""
+        _one_less(self._open, address)
 
     def join(self, address: str, now: float) -> None:
         """A request for a new seat, before anything is done for it.
@@ -177,11 +195,7 @@ class Traffic:
 
     def stand(self, address: str) -> None:
         """An open seat of this address has been given up."""
-        left = self._seats.get(address, 0) - 1
-        if left > 0:
-            self._seats[address] = left
-        else:
-            self._seats.pop(address, None)
+        _one_less(self._seats, address)
 
     def seats(self, address: str) -> int:
         """Open seats of an address."""
@@ -198,6 +212,14 @@ class Traffic:
                 f"try again in {seconds} s, and wait longer each time",
                 {"Retry-After": str(seconds)},
             )
+
+
+def _one_less(table: dict[str, int], key: str) -> None:
+    left = table.get(key, 0) - 1
+    if left > 0:
+        table[key] = left
+    else:
+        table.pop(key, None)
 
 
 class Proxies:

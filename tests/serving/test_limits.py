@@ -145,7 +145,12 @@ def test_the_defaults_are_what_the_documentation_says() -> None:
 
 
 def test_each_kind_has_its_own_bucket() -> None:
-    traffic = Traffic(Quotas(1, 1, 1, 1, 1, 1, 1))
+    traffic = Traffic(Quotas(1, 1, 1, 1, 1, 1, 1, 1))
+    traffic.open("a")
+    assert refused(lambda: traffic.open("a")).code == "too_many_requests"
+    traffic.open("b")
+    traffic.close("a")
+    traffic.open("a")
     for ask in (traffic.request, traffic.join, traffic.come_back):
         ask("a", NOW)
         assert refused(lambda ask=ask: ask("a", NOW)).code == "too_many_requests"
@@ -161,6 +166,7 @@ def test_a_player_that_tries_once_a_second_on_two_roads_is_never_refused() -> No
 def test_seats_that_nobody_counted_do_no_harm() -> None:
     traffic = Traffic()
     traffic.stand("never here")
+    traffic.close("never here")
     assert traffic.seats("never here") == 0
 
 

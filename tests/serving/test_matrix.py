@@ -567,6 +567,19 @@ def test_requests_of_any_kind_are_counted_and_a_page_may_read_why() -> None:
     check(scenario, quotas=Quotas(requests_per_second=0.01, requests_burst=3))
 
 
+def test_sockets_that_say_nothing_are_counted_and_nobody_else_waits_for_them() -> None:
+    async def scenario(served: Served) -> None:
+        async with connect(f"ws{served.base[4:]}/ws/demo"), connect(f"ws{served.base[4:]}/ws/demo"):
+            assert await served.socket("ws/demo", served.token()) == (429, "too_many_requests")
+            assert code_of(await served.post_offer("whep/demo", served.token())) == (429, "too_many_requests")
+            other = await served.post_offer("whep/demo", served.token(), X_Forwarded_For="203.0.113.7")
+            assert other.status_code == 201
+        await until(lambda: not served.app.state.door.turnstile.traffic._open)
+        assert await served.socket("ws/demo", served.token()) == (200, "")
+
+    check(scenario, quotas=Quotas(open_per_address=2), trusted_proxies=["127.0.0.1"])
+
+
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://shop.example"])
 def test_pages_of_strangers_are_refused_on_every_road_and_nothing_is_made(origin: str) -> None:
     async def scenario(served: Served) -> None:
