@@ -233,7 +233,7 @@ class State(msgspec.Struct, frozen=True):
         """
         try:
             return _decoder.decode(data)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise JournalError(f"the snapshot in the journal cannot be read: {error}; drop the session") from error
 
 
