@@ -171,10 +171,10 @@ class Keeper:
             entries = await self._journal.read(self._session, after)
         except JournalGap:
             return None
-        except JournalError as error:
+            return [_decoded(entry) for entry in entries] or None
+        except (JournalError, RemoteProtocolError) as error:
             log.warning("the journal cannot be read, a viewer gets a snapshot instead: %s", error)
             return None
-        return [_decoded(entry) for entry in entries] or None
 
     async def forget(self) -> None:
         """Nobody can come back: the journal need not keep it."""
