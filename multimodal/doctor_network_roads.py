@@ -112,7 +112,7 @@ class Visit:
             opened = time.monotonic() - began
         except JoinRefused as error:
             came = f"the upgrade was refused: {error.status} {error.code}".rstrip()
-            return broken(name, tried, came, upgrade_advice(error.status, bool(self._token)))
+            return broken(name, tried, came, upgrade_advice(error.status, bool(self._token), error.code))
         except TimeoutError:
             came = f"no answer to the upgrade within {ROAD_LIMIT:g} s"
             return broken(name, tried, came, upgrade_advice(0, bool(self._token)))
@@ -128,6 +128,10 @@ class Visit:
         except TimeoutError:
             came = f"the upgrade passed, but no pong came within {ROAD_LIMIT:g} s"
             return broken(name, tried, came, "something between inspects WebSockets and drops their frames: use wss://")
+        except JoinRefused as error:
+            # Said over the WebSocket itself: a page cannot read the answer to a refused upgrade.
+            came = f"the upgrade passed, and the hello was refused: {error.status} {error.code}".rstrip()
+            return broken(name, tried, came, refusal_advice(error.status, bool(self._token)))
         except (TransportError, RemoteProtocolError) as error:
             return broken(name, tried, f"it closed: {error}", "look into the server's log")
         finally:

@@ -66,9 +66,14 @@ def refusal_advice(status: int, token: bool) -> str:
     return "look into the server's log"
 
 
-def upgrade_advice(status: int, token: bool) -> str:
-    """As `refusal_advice`, where an upgrade was refused; 0 = no answer."""
-    if status in {401, 403, 404, 429, 503}:
+def upgrade_advice(status: int, token: bool, code: str = "") -> str:
+    """As `refusal_advice`, where an upgrade was refused; 0 = no answer.
+
+    Args:
+        status, token: as there.
+        code: the server's own word; without one a 404 means that it was asked for a page, and for no upgrade.
+    """
+    if status in {401, 403, 429, 503} or code.startswith("no_such"):
         return refusal_advice(status, token)
     return (
         "a proxy between does not pass upgrades on (nginx: proxy_http_version 1.1; proxy_set_header Upgrade"
