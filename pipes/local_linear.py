@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["PackedLinear", "clone_sharing", "linear_parts", "pack_linears", "packed_bytes", "replace_linears"]
+__all__ = ["PackedLinear", "clone_sharing", "linear_parts", "pack_linears", "packed_bytes", "replace_linears", "share"]
 
 PACK_ROWS = 8
 """Rows the packing is laid out for; 8 gave equal rows for 1 to 64 (K <= 768) and 2 to 64 (K = 2,048)."""
@@ -40,15 +40,17 @@ class PackedLinear(nn.Module):
         return None
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = torch.ops.mkldnn._linear_pointwise(x.detach(), self.packed, self.bias, "none", [], "")
+        # The product has no gradient; a call that changes nothing is left out, as there are some 90 a step.
+        given = x.detach() if x.requires_grad else x
+        made: Tensor = torch.ops.mkldnn._linear_pointwise.default(given, self.packed, self.bias, "none", [], "")
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
-        made: PackedLinear = _shallow(self, memo)
+        made: PackedLinear = share(self, memo)
         return made
 
 
-def _shallow(module: Any, memo: dict[int, Any]) -> Any:
+def share(module: Any, memo: dict[int, Any]) -> Any:
     """A packed weight never changes and cannot be copied: copies share it."""
     fresh = module.__class__.__new__(module.__class__)
     fresh.__dict__.update(module.__dict__)
@@ -109,6 +111,9 @@ def pack_linears(model: Any) -> bool:
     elif model.dtype != torch.float32:
         return False
     if not any(isinstance(each, PackedLinear) for each in model.modules()):
+        from multimodal.pipes.local_siblings import join_siblings
+
+        join_siblings(model, PackedLinear)
         replace_linears(model, PackedLinear)
     return True
 

@@ -18,6 +18,7 @@ from multimodal.pipes import local_loading
 from multimodal.pipes.local_linear import PackedLinear, clone_sharing, pack_linears
 from multimodal.pipes.local_loading import LocalModel
 from multimodal.pipes.local_quant import Int8Linear
+from multimodal.pipes.local_siblings import join_siblings
 from tests.tiny_models import EOS, VOCABULARY, tiny_bart, tiny_gpt2, tiny_llama, tiny_qwen, tiny_t5, tiny_tokenizer
 
 IDS = torch.tensor([[300, 285, 266, 86, 277, 223, 303, 314, 85]])
@@ -299,7 +300,7 @@ def test_per_row_int8_loses_less_than_a_scale_for_the_whole_batch() -> None:
     assert worst(Int8Linear(weight, None)(rows)) < 0.1 * worst(theirs)
 
 
-@pytest.mark.parametrize(("inner", "outer"), [(64, 128), (96, 320), (2048, 96)])
+@pytest.mark.parametrize(("inner", "outer"), [(64, 128), (96, 320), (768, 2304), (2048, 96)])
 def test_a_packed_row_is_the_same_in_every_batch_from_two_rows_on(inner: int, outer: int) -> None:
     torch.manual_seed(0)
     full = nn.Linear(inner, outer)
@@ -308,6 +309,50 @@ def test_a_packed_row_is_the_same_in_every_batch_from_two_rows_on(inner: int, ou
     for count in (2, 3, 4, 5, 8, 16, 33):
         assert torch.equal(layer(rows[:count]), together[:count]), count
     torch.testing.assert_close(together, full(rows), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("make", [PackedLinear, Int8Linear])
+def test_layers_that_are_given_the_same_are_one_product(make: Any) -> None:
+    torch.manual_seed(0)
+    model: Any = nn.Module()
+    model.q_proj, model.k_proj, model.v_proj = nn.Linear(64, 48), nn.Linear(64, 16, bias=False), nn.Linear(64, 32)
+    apart = [make(each.weight, each.bias) for each in (model.q_proj, model.k_proj, model.v_proj)]
+    calls: list[tuple[int, ...]] = []
+
+    class Counted(make):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            calls.append(tuple(x.shape))
+            return super().forward(x)
+
+    assert join_siblings(model, Counted) == 3
+    first, second = torch.randn(1, 5, 64), torch.randn(1, 3, 64)
+    for x in (first, second, first):
+        for layer, alone in zip((model.q_proj, model.k_proj, model.v_proj), apart, strict=True):
+            torch.testing.assert_close(layer(x), alone(x), atol=1e-5, rtol=1e-5)
+    assert calls == [(1, 5, 64), (1, 3, 64), (1, 5, 64)]
+    # Called by one that gives each something else, or in another order, they are no faster, but right.
+    for layer, alone, x in zip(
+        (model.v_proj, model.k_proj, model.q_proj), apart[::-1], (first, second, first), strict=True
+    ):
+        torch.testing.assert_close(layer(x), alone(x), atol=1e-5, rtol=1e-5)
+
+
+def test_rows_in_8_bits_may_be_written_to_in_and_outside_inference_mode() -> None:
+    torch.manual_seed(0)
+    layer, rows = Int8Linear(torch.randn(40, 24), torch.randn(40)), torch.randn(70, 24)
+    with torch.inference_mode():
+        together = layer(rows)
+        parts = torch.cat([layer(rows[:1]), layer(rows[1:33]), layer(rows[33:])])
+    assert torch.equal(together, parts)
+    assert torch.equal(together, torch.cat([layer(each[None]) for each in rows]))
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append([layer(rows[:8]) for _ in range(50)])) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert all(torch.equal(made, together[:8]) for many in found for made in many)
+    assert len(found) == 4
 
 
 def test_a_clone_shares_the_weights_and_nothing_else() -> None:
