@@ -37,13 +37,20 @@ class PrefillPace:
 
     def measured(self, speaking: int, read: int, seconds: float) -> None:
         """A step with so many speaking rows read so many prompt tokens in so long."""
-        usual = self._usual.get(speaking)
         if not speaking:
             return
+        usual = self._usual.get(speaking)
         if not read:
             self._usual[speaking] = seconds if usual is None else usual + SMOOTH * (seconds - usual)
-        elif usual is not None and read >= self._share // 2:
+            return
+        usual = self._near(speaking) if usual is None else usual
+        if usual is not None and read >= self._share // 2:
             if seconds > self.slowdown * usual:
                 self._share = max(QUANTUM, self._share // 2 // QUANTUM * QUANTUM)
             elif seconds < 0.8 * self.slowdown * usual:
                 self._share = min(self.chunk, self._share + QUANTUM)
+
+    def _near(self, speaking: int) -> float | None:
+        """While prompts come, some numbers of rows never speak alone: what the nearest took, if it is near enough."""
+        near = [rows for rows in self._usual if speaking <= 2 * rows <= 4 * speaking]
+        return self._usual[min(near, key=lambda rows: abs(rows - speaking))] if near else None

@@ -264,6 +264,10 @@ def test_pace_gives_way_to_rows_that_speak_and_takes_its_room_back() -> None:
     for _ in range(50):
         pace.measured(3, pace.room(3), 0.5)
     assert pace.room(3) == 4
+    pace.measured(5, 4, 0.011)  # five rows never spoke alone: three did, and are near
+    assert pace.room(5) == 8
+    pace.measured(50, 8, 0.011)  # nothing is known that tells of fifty
+    assert pace.room(50) == 8
     assert PrefillPace(chunk=64, slowdown=0).room(3) == 64
     with pytest.raises(UsageError, match="prefill_chunk=3"):
         PrefillPace(3)
