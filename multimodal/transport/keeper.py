@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from multimodal import wire
-from multimodal.errors import JournalError, JournalGap, LeaseHeld, LeaseLost
+from multimodal.errors import JournalError, JournalGap, LeaseHeld, LeaseLost, RemoteProtocolError
 from multimodal.events import AnyEvent, Interrupted
 from multimodal.journal import KEEP_SECONDS, Entry, Journal, Lease, Mark
 from multimodal.transport.fold import Fold
@@ -169,9 +169,9 @@ class Keeper:
         """As `recent`, from the journal; None = it is no longer kept there either."""
         try:
             entries = await self._journal.read(self._session, after)
+            return [_decoded(entry) for entry in entries] or None
         except JournalGap:
             return None
-            return [_decoded(entry) for entry in entries] or None
         except (JournalError, RemoteProtocolError) as error:
             log.warning("the journal cannot be read, a viewer gets a snapshot instead: %s", error)
             return None
