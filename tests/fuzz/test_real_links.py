@@ -78,7 +78,11 @@ async def by_websocket(served: Served, tour: str) -> tuple[Any, Say]:
 
 async def by_webrtc(served: Served, tour: str) -> tuple[Link, Say]:
     link, _ = await join(f"{served.base}/tour/whep/{tour}", bind_addresses=["127.0.0.1"])
-    await link.opened()
+    try:
+        await link.opened()
+    except TransportError:
+        await link.aclose()
+        raise
     return link, lambda channel, data: _say(link, channel, data)
 
 
