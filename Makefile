@@ -5,7 +5,7 @@ help:
 	@echo "make tour    set up and serve the demo tour on loopback (ARGS='--late hold' passes options)"
 	@echo "make test    set up (Chromium included), then check and test everything"
 	@echo "make check   only ruff, mypy --strict and pyright"
-	@echo "make soak    the long run: 20,000 random tours, and 20,000 random alignments"
+	@echo "make soak    the long run: random tours, spoilt messages, cuts, kills, 10,000 sessions, an hour's tour (40 min)"
 	@echo "make live    set up what benchmarks are measured beside, each in a .venv-live of its own (6 GB)"
 
 tour:
@@ -30,6 +30,12 @@ soak:
 	@.ci/setup dev
 	@MULTIMODAL_TOURS=20000 .venv/bin/python -m pytest tests/sync/test_strategies.py -k every_rule $(ARGS)
 	@MULTIMODAL_ALIGNMENTS=20000 .venv/bin/python -m pytest tests/sync/test_aligner_machine.py -k "order" $(ARGS)
+	@echo "== a million spoilt messages, 24,000 to live connections, 22,000 offers and requests"
+	@MULTIMODAL_FUZZ=1000000 MULTIMODAL_FUZZ_LIVE=20000 MULTIMODAL_FUZZ_LINKS=4000 MULTIMODAL_FUZZ_HTTP=20000 \
+		MULTIMODAL_FUZZ_SOCKETS=2000 .venv/bin/python -m pytest tests/fuzz $(ARGS)
+	@echo "== cuts at every event, kills, 10,000 sessions, an hour's tour"
+	@MULTIMODAL_CUTS=120 MULTIMODAL_KILLS=9 MULTIMODAL_SESSIONS=10000 MULTIMODAL_HOUR=60 \
+		.venv/bin/python -m pytest tests/soak $(ARGS)
 
 live:
 	@.ci/live pipecat
