@@ -25,6 +25,7 @@ from multimodal import wire
 from multimodal.bench.redis_stage import RedisServer
 from multimodal.errors import RemoteProtocolError
 from multimodal.events import Interrupted
+from multimodal.journal import MemoryJournal
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
 from multimodal.serving.auth import LEEWAY, Tokens
@@ -454,6 +455,48 @@ def test_a_seat_that_nobody_came_to_does_not_use_a_token_up(monkeypatch: pytest.
             assert alice.cursor >= 2
 
     check(scenario)
+
+
+def test_a_server_that_was_started_again_knows_its_seats_and_whose_they_are(redis_server: RedisServer) -> None:
+    async def scenario() -> None:
+        client = redis.asyncio.from_url(redis_server.url)
+        settings: dict[str, Any] = {"journal": MemoryJournal(), "shared": ["demo"]}
+        async with (
+            serving(spent=RedisSpent(client), **settings) as one,
+            watching(one, one.token()) as alice,
+            watching(one, one.token()) as bob,
+        ):
+            gone = one.token()
+            async with watching(one, gone) as carol:
+                carol.viewer.say(lambda protocol: protocol.bye("enough"))
+                await carol.task
+            seats = alice.seat, bob.seat, carol.seat
+            await one.app.state.sessions.aclose()
+            assert (await alice.task).ended == "the server is stopping"
+        async with serving(spent=RedisSpent(client), **settings) as other:
+            for seat, token, expected in (
+                (seats[0], "", (401, "token_missing")),
+                (seats[0], bob.token, (404, "no_such_seat")),
+                (seats[0], other.token(), (404, "no_such_seat")),
+                (seats[2], gone, (404, "no_such_seat")),
+            ):
+                assert await other.socket(f"ws/demo/{seat}", token) == expected
+            assert other.sessions == 0
+            assert await other.socket(f"ws/demo/{seats[0]}", alice.token) == (200, "")
+            assert other.sessions == 1
+            # Her token leads to her seat, as before; a used one leads nowhere.
+            link, other.offer = await WebRTCLink.offering()
+            assert (await other.post_offer("whep/demo", alice.token)).headers["location"].endswith(seats[0])
+            await link.aclose()
+            assert await other.socket("ws/demo", gone) == (401, "token_used")
+            # Known to the session that goes on, and yet not open any more.
+            assert await other.socket(f"ws/demo/{seats[2]}", gone) == (404, "no_such_seat")
+        async with serving(secret=OTHER, spent=RedisSpent(client), **settings) as stranger:
+            mine = Tokens(OTHER).issue(tour="demo", now=time.time())
+            assert await stranger.socket(f"ws/demo/{seats[1]}", mine) == (404, "no_such_seat")
+        await client.aclose()
+
+    run(scenario())
 
 
 def test_two_servers_that_share_a_redis_agree_on_tokens(redis_server: RedisServer) -> None:
