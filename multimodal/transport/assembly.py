@@ -46,20 +46,29 @@ class Assembly:
             self._have = merged
         return self._have == [(0, len(self.data))]
 
-    def holes(self) -> list[tuple[int, int]]:
-        """What is missing before bytes that came; what would follow them may not have left yet."""
+    def holes(self, *, tail: bool = False) -> list[tuple[int, int]]:
+        """What is missing before bytes that came, and with `tail` behind them, which may not have left yet."""
         holes, at = [], 0
         for begin, stop in self._have:
             if begin > at:
                 holes.append((at, begin))
             at = stop
+        if tail and at < len(self.data):
+            holes.append((at, len(self.data)))
         return holes
 
-    def due(self) -> float | None:
-        """When its holes are to be asked for again; None = it has none."""
-        return self._since + RESEND_AFTER if self.holes() else None
+    def due(self) -> float:
+        """When to look whether something of it has to be asked for again."""
+        return self._since + RESEND_AFTER
 
-    def ask(self, now: float) -> None:
-        """Its holes are being asked for."""
-        self.asked += 1
+    def ask(self, now: float, *, tail: bool) -> list[tuple[int, int]]:
+        """What has to be asked for again; [] = nothing, its other parts are waiting for their turn.
+
+        Args:
+            now: seconds, monotonic.
+            tail: no part of any picture has come for `RESEND_AFTER`: the server has nothing more to send.
+        """
         self._since = now
+        holes = self.holes(tail=tail)
+        self.asked += bool(holes)
+        return holes

@@ -20,9 +20,9 @@ the same protocol, so a tour can be driven from Python over any road.
         whole are held. Said again is what may not have been heard: a pause, an interruption or a question whose new
         epoch has not come, and that a picture is ready which was not shown yet.
     V10 After `gap` and `snapshot` the cursor is their `seq`, wherever it stood.
-    V11 A part that came spoilt is asked for again at once, the holes of a picture after `RESEND_AFTER`, the whole of it
-        after `RESEND_LIMIT` times, or once where its hash is wrong; then it is not ready, and says why. Nothing that is
-        not what the `asset` said is ever shown.
+    V11 A part that came spoilt is asked for again at once, the holes of a picture after `RESEND_AFTER`, its end when no
+        part of any came for as long, the whole of it after `RESEND_LIMIT` times, or once where its hash is wrong; then
+        it is not ready, and says why. Nothing that is not what the `asset` said is ever shown.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from multimodal.events import (
     StreamStart,
     Swap,
 )
-from multimodal.transport.assembly import RESEND_LIMIT, Assembly
+from multimodal.transport.assembly import RESEND_AFTER, RESEND_LIMIT, Assembly
 from multimodal.transport.base import Inbound
 
 __all__ = [
@@ -172,7 +172,7 @@ class ViewerProtocol:
         self.picture_bytes = self._acked_bytes = 0
         self._ack_at: float | None = None
         self._next_ping = now + _PING_INTERVAL
-        self._heard = now
+        self._heard = self._parts_at = now
         self._by_url = by_url
         self._fetching: set[str] = set()
 
@@ -278,6 +278,7 @@ class ViewerProtocol:
         return self._verified(part.key, whole)
 
     def _count(self, size_bytes: int, now: float) -> None:
+        self._parts_at = now
         self.picture_bytes += size_bytes
         if self.picture_bytes - self._acked_bytes >= ACK_BYTES:
             self._ack()
@@ -416,15 +417,13 @@ class ViewerProtocol:
             self._next_ping = now + _PING_INTERVAL
             self._out.append(wire.encode(wire.Ping(self._ping_id, now * 1000)))
         for key, assembly in list(self._assemblies.items()):
-            due = assembly.due()
-            if due is None or now < due:
+            if now < assembly.due():
                 continue
-            assembly.ask(now)
+            holes = assembly.ask(now, tail=now - self._parts_at >= RESEND_AFTER)
             if assembly.asked > RESEND_LIMIT:
                 self._need(key)
-            else:
-                ranges = tuple(assembly.holes()[: wire.RANGES_LIMIT])
-                self._out.append(wire.encode(wire.Resend(key, ranges)))
+            elif holes:
+                self._out.append(wire.encode(wire.Resend(key, tuple(holes[: wire.RANGES_LIMIT]))))
 
     def quiet(self, now: float) -> float:
         """Seconds since the server was last heard."""

@@ -299,17 +299,24 @@ def test_v11_holes_are_asked_for_and_then_the_whole() -> None:
     for step in range(1, 200):
         viewer.handle_timer(1.0 + step / 10)
         asked += [(step, message) for message in said(viewer) if message["type"] in {"resend", "need"}]
-    holes = {"type": "resend", "key": "p", "ranges": [[10, 30], [50, 60]]}
+    holes = {"type": "resend", "key": "p", "ranges": [[10, 30], [50, 60], [70, 100]]}
     assert asked == [(30, holes), (60, holes), (90, holes), (120, {"type": "need", "key": "p"})]
 
 
-def test_v11_nothing_is_asked_for_while_only_the_tail_is_missing() -> None:
+def test_v11_the_end_is_asked_for_only_when_no_picture_moves() -> None:
     viewer = greeted()
-    image = picture("p", 100)
-    viewer.receive(bundle(reserved(0, image)), 0.0)
-    viewer.receive(part("p", 0, 100, image.data[:60]), 0.0)
-    viewer.handle_timer(100.0)
-    assert "resend" not in {message["type"] for message in said(viewer)}
+    one, two = picture("one", 100), picture("two", 1000)
+    viewer.receive(bundle(reserved(0, one), reserved(1, two)), 0.0)
+    viewer.receive(part("one", 0, 100, one.data[:60]), 0.0)
+    asked = []
+    for second in range(1, 20):
+        if second < 8:
+            at = second * 100
+            viewer.receive(part("two", at - 100, 1000, two.data[at - 100 : at]), float(second))
+        viewer.handle_timer(float(second))
+        asked += [(second, message) for message in said(viewer) if message["type"] == "resend"]
+    assert asked[0] == (10, {"type": "resend", "key": "two", "ranges": [[700, 1000]]})
+    assert (12, {"type": "resend", "key": "one", "ranges": [[60, 100]]}) in asked
 
 
 @given(st.lists(st.tuples(st.integers(0, 39), st.integers(1, 10)), max_size=40))
