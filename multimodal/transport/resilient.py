@@ -167,10 +167,12 @@ class ResilientViewer(Viewer):
             faults = faults + 1 if isinstance(error, RemoteProtocolError) else 0
             self.failures = [*self.failures[-99:], str(error)]
             if isinstance(error, JoinRefused) and error.code in FINAL:
-                if error.code != "no_such_seat" or self.protocol.cursor >= 0 or not self._found_seat:
+                found = self.seat if self._found_seat else ""
+                if error.code != "no_such_seat" or self.protocol.cursor >= 0 or not found:
                     raise error
                 # The hello did not arrive, so the server has not kept the seat, and nothing was missed.
-                self.seat, self._greeted = "", False
+                self.seat = self.protocol.seat = ""
+                self._greeted = False
             if faults >= _FAULTS:
                 raise error
             if self._loop.time() - since >= self._give_up:

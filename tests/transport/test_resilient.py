@@ -283,6 +283,30 @@ def test_f4_what_is_refused_for_good_is_not_tried_again(code: str) -> None:
     virtual(act())
 
 
+def test_a_seat_that_was_given_up_before_anything_came_is_no_loss() -> None:
+    async def act() -> None:
+        tour = Tour()
+
+        async def rule() -> None:
+            if len(tour.tries) == 2:
+                await refused("no_such_seat", 404)
+
+        tour.rules["whep"] = rule
+        plain = tour.take("whep")
+
+        async def dead_once(url: str, seat: str, token: str) -> tuple[Link, str]:
+            link, seat = await plain(url, seat, token)
+            if len(tour.links) == 1:
+                tour.links[0][0].sever()
+            return link, seat
+
+        viewer = ResilientViewer(URL, take={"whep": dead_once}, roads=("whep",))
+        whole(await tour.watched(viewer), tour, viewer)
+        assert [seat for _, _, seat in tour.tries] == ["", "http://h/whep/demo/seat", ""]
+
+    virtual(act())
+
+
 def test_f4_nothing_new_for_a_minute_ends_it_and_says_what_failed() -> None:
     async def act() -> None:
         tour = Tour()
