@@ -316,8 +316,9 @@ class Journey {
     }
     seat.have = new Set([...seat.have].slice(-HAVE_LIMIT));
     this.#chained = this.#streamed = false;
-    // Where WebRTC did not get through before, nothing is lost by asking both at once.
-    this.#beside = setTimeout(() => this.#chain('ice_timeout'), this.#kind === 'webrtc' ? BESIDE_MS : 0);
+    // Where WebRTC did not get through before, nothing is lost by asking both at once; where it fell silent, that counts.
+    const before = this.#why === 'silent' ? SILENT_S * 1000 : 0;
+    this.#beside = setTimeout(() => this.#chain('ice_timeout'), this.#kind === 'webrtc' ? BESIDE_MS - before : 0);
     const road = new this.Road(seat, this.webrtc);
     road.why = this.#why;
     this.#pc = road.pc;
