@@ -54,6 +54,7 @@ class Keeper:
         self._recent: deque[tuple[Entry, Bundle]] = deque()
         self._recent_events = 0
         self._saved = self._marked = fold.seq
+        self._writing = False
 
     @property
     def last_seq(self) -> int:
@@ -96,6 +97,7 @@ class Keeper:
         state = None
         if self.fold.seq - self._marked >= _MARK_EVERY or any(isinstance(each, Interrupted) for each in bundle):
             state = self._state()
+        self._writing = True
         try:
             await self._journal.append(self._lease, (entry,))
             self._saved = entry.last
@@ -105,6 +107,8 @@ class Keeper:
             raise
         except JournalError as error:
             log.warning("the journal cannot be written; viewers go on, it is tried again: %s", error)
+        finally:
+            self._writing = False
 
     async def tend(self) -> None:
         """For as long as the session lives: hold the lease, and write what could not be written.
@@ -116,6 +120,9 @@ class Keeper:
         renew, mark = 0.0, clock() + _MARK_SECONDS
         while True:
             await asyncio.sleep(_EVERY)
+            if self._writing:
+                # What is under way has not failed, and would be refused under the lease that is opened for a new try.
+                continue
             try:
                 if self.unsaved:
                     await self._catch_up()
