@@ -17,6 +17,7 @@ from typing import Annotated
 
 import jwt
 import msgspec
+from jwt.types import Options
 
 from multimodal.errors import UsageError
 from multimodal.serving.rights import MAY, ROLES, Grant, Role, Secret, demand, secret_bytes, wrong_scope
@@ -143,7 +144,7 @@ class Tokens:
         if len(token) > _TOKEN_CHARS:
             raise _unauthorised("token_invalid", f"the token has more than {_TOKEN_CHARS} characters")
         # Times are judged by `check`, on the clock that it is given.
-        options: jwt.types.Options = {"verify_exp": False, "verify_iat": False, "verify_nbf": False}
+        options: Options = {"verify_exp": False, "verify_iat": False, "verify_nbf": False}
         for key in self._keys:
             try:
                 claims = msgspec.convert(jwt.decode(token, key, algorithms=[_ALGORITHM], options=options), _Claims)

@@ -127,14 +127,6 @@ class Spent:
         return max(grant.expires, now + self._seat_ttl)
 
 
-class _Redis(Protocol):
-    def set(self, name: str, value: str, *, ex: int, nx: bool = False) -> Any: ...
-
-    def get(self, name: str) -> Any: ...
-
-    def delete(self, name: str) -> Any: ...
-
-
 class RedisSpent:
     """In Redis: all servers with the same one agree, and a restart forgets nothing.
 
@@ -149,7 +141,7 @@ class RedisSpent:
 
     def __init__(
         self,
-        client: _Redis,
+        client: Any,
         *,
         prefix: str = "multimodal:token:",
         limit: int = SPENT_LIMIT,

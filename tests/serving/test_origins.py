@@ -205,7 +205,8 @@ def test_a_websocket_too_many_is_accepted_so_that_its_page_learns_why() -> None:
 
 def test_too_many_requests_are_told_when_to_come_again() -> None:
     guard, passed = guarded(Quotas(requests_per_second=0.5, requests_burst=2))
-    ask(guard), ask(guard)
+    ask(guard)
+    ask(guard)
     sent = ask(guard)
     assert len(passed) == 2
     assert sent[0]["status"] == 429
