@@ -22,7 +22,7 @@ from multimodal.errors import UsageError
 from multimodal.stream import MultiModalStream
 from multimodal.wire import MESSAGE_LIMIT_BYTES
 
-__all__ = ["UNSENT_BYTES", "Recordings", "SmallBuffers", "serve"]
+__all__ = ["UNSENT_BYTES", "Recordings", "SmallBuffers", "listening", "serve"]
 
 UNSENT_BYTES = 16 * 1024
 """Bytes of one connection that the kernel takes before it has sent them. It would take megabytes on a slow road, and
@@ -40,16 +40,7 @@ def serve(app: ASGIApp, port: int, what: str) -> int:
     Raises:
         UsageError: the port is taken or not allowed.
     """
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-    except (OSError, OverflowError) as error:
-        listener.close()
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"port {port} on 127.0.0.1 cannot be had ({reason}); choose another with --port") from error
-    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    listener = listening(port)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -80,6 +71,26 @@ def serve(app: ASGIApp, port: int, what: str) -> int:
     return 0
 
 
+def listening(port: int) -> socket.socket:
+    """A listener on 127.0.0.1, whose connections keep little for themselves.
+
+    Raises:
+        UsageError: the port is taken or not allowed.
+    """
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        # What is accepted here inherits it.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"port {port} on 127.0.0.1 cannot be had ({reason}); choose another with --port") from error
+    return listener
+
+
 class SmallBuffers(WebSocketsSansIOProtocol):
     """A WebSocket whose transport keeps nothing for itself, so that what has not left shows where it can be paced."""
 
@@ -93,6 +104,8 @@ class SmallBuffers(WebSocketsSansIOProtocol):
 class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ends the sessions first: viewers hear why, and event streams, which else would be waited for, end."""
+        for listening_server in self.servers:
+            listening_server.close()
         await self.lifespan.shutdown()
         await super().shutdown(sockets)
 

@@ -155,6 +155,7 @@ class ResilientViewer(Viewer):
             JoinRefused: the server refused for good (F4).
             ChannelClosedError: nothing new came for `give_up` seconds; it says what failed last.
             RemoteProtocolError: the server broke the protocol, again and again.
+            UsageError: what the only road needs is not installed.
         """
         since, waits, faults = self._loop.time(), 0, 0
         while True:
@@ -173,7 +174,7 @@ class ResilientViewer(Viewer):
                 # The hello did not arrive, so the server has not kept the seat, and nothing was missed.
                 self.seat = self.protocol.seat = ""
                 self._greeted = False
-            if faults >= _FAULTS:
+            if faults >= _FAULTS or (isinstance(error, UsageError) and not isinstance(error, JoinRefused)):
                 raise error
             if self._loop.time() - since >= self._give_up:
                 raise ChannelClosedError(
@@ -195,7 +196,7 @@ class ResilientViewer(Viewer):
             self.protocol.rejoin(self._loop.time(), by_url=by_url, resume=self._greeted)
             self._greeted = True
             await self._view()
-        except (TransportError, RemoteProtocolError) as error:
+        except (TransportError, RemoteProtocolError, UsageError) as error:
             return error
         finally:
             self._learn_seat()
@@ -256,7 +257,8 @@ class ResilientViewer(Viewer):
     async def _attempt(self, road: Road) -> Link | Exception:
         try:
             link, seat = await self._take[road](self.url, self.seat, self._token)
-        except (TransportError, RemoteProtocolError) as error:
+        except (TransportError, RemoteProtocolError, UsageError) as error:
+            # UsageError: what a road needs is not installed; others may do without it.
             self.failures = [*self.failures[-99:], f"{road}: {error}"]
             return error
         self.seat = self.seat or seat

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from typing import Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from multimodal.errors import JoinRefused, UsageError
 
@@ -30,7 +30,7 @@ def tour_url(url: str, road: Road) -> str:
     parts = split.path.split("/")
     # A tour's name may hold slashes, and any prefix may come before.
     places = [at for at, part in enumerate(parts[:-1]) if part in ROADS]
-    if split.scheme not in {"http", "https", "ws", "wss"} or not split.netloc or not places:
+    if split.scheme not in {"http", "https", "ws", "wss"} or not _host(split) or not places:
         raise UsageError(f"{url[:200]!r} is no tour's address; give http://host/whep/tour, as the player's src is")
     return _with(url, parts, places[-1], road)
 
@@ -42,7 +42,7 @@ def seat_url(url: str, road: Road) -> str:
         UsageError: the URL is none of these.
     """
     parts = urlsplit(url).path.split("/")
-    if len(parts) < 4 or parts[-3] not in ROADS or not parts[-1]:
+    if len(parts) < 4 or parts[-3] not in ROADS or not parts[-1] or not _host(urlsplit(url)):
         raise UsageError(f"{url[:200]!r} is no seat's address; give what joining gave, http://host/whep/tour/seat")
     return _with(url, parts, len(parts) - 3, road)
 
@@ -65,6 +65,14 @@ def refusal(url: str, status: int, body: bytes, retry_after: str | None = None) 
         pass  # a proxy's page, or another server
     wait = float(retry_after) if retry_after is not None and retry_after.isdecimal() and len(retry_after) < 6 else None
     return JoinRefused(url, status, code, message, wait)
+
+
+def _host(split: SplitResult) -> bool:
+    """Whether it names a host, and a port that there can be, if any."""
+    try:
+        return bool(split.hostname) and split.port != 0
+    except ValueError:
+        return False
 
 
 def _with(url: str, parts: list[str], place: int, road: Road) -> str:

@@ -44,7 +44,7 @@ async def rejoin_websocket(seat: str, *, token: str = "") -> WebSocketLink:
 
 async def _connect(url: str, token: str, origin: str = "") -> WebSocketLink:
     from websockets.asyncio.client import connect
-    from websockets.exceptions import InvalidHandshake, InvalidStatus
+    from websockets.exceptions import InvalidStatus, WebSocketException
     from websockets.typing import Origin
 
     try:
@@ -63,7 +63,7 @@ async def _connect(url: str, token: str, origin: str = "") -> WebSocketLink:
         response = error.response
         wait = response.headers.get("Retry-After")
         raise refusal(url, response.status_code, bytes(response.body or b""), wait) from None
-    except (OSError, TimeoutError, InvalidHandshake) as error:
+    except (OSError, TimeoutError, WebSocketException) as error:
         raise ChannelClosedError(f"{url} could not be reached: {error or type(error).__name__}") from error
     shim = _Shim(connection)
     link = WebSocketLink(shim.receive, shim.send, Inbox(CLIENT_MESSAGES, CLIENT_BYTES))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
+import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +26,7 @@ from multimodal.events import AnyEvent
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
 from multimodal.serving.limits import Quotas
-from multimodal.serving.run import SmallBuffers
+from multimodal.serving.run import UNSENT_BYTES, SmallBuffers, listening
 from multimodal.sse_reader import SSEDecoder
 from multimodal.stream import MultiModalStream
 from multimodal.transport.connection import Limits
@@ -530,6 +532,46 @@ def test_a_server_that_stops_says_goodbye_over_every_road() -> None:
     check(scenario)
 
 
+def test_a_connection_keeps_little_for_itself() -> None:
+    async def scenario() -> None:
+        accepted: list[socket.socket] = []
+
+        class Application(SmallBuffers):
+            def __init__(self) -> None:
+                """Without the rest of a server."""
+
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                self.connections, self.logger = set(), logging.getLogger("test")
+                super().connection_made(transport)
+                accepted.append(transport.get_extra_info("socket"))
+                assert isinstance(transport, asyncio.Transport)
+                assert transport.get_write_buffer_limits() == (0, 0)
+                transport.abort()
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                pass
+
+        listener = listening(0)
+        server = await asyncio.get_running_loop().create_server(Application, sock=listener)
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        await until(lambda: bool(accepted))
+        writer.close()
+        server.close()
+        with listening(0) as plain:
+            plain.listen()
+            with socket.create_connection(plain.getsockname()), plain.accept()[0] as connection:
+                assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT) == UNSENT_BYTES
+
+    run(scenario())
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with listening(0) as taken:
+        taken.listen()
+        with pytest.raises(UsageError, match="choose another with --port"):
+            listening(taken.getsockname()[1])
+
+
 @pytest.mark.parametrize("kind", ["mounted", "served"])
 def test_ctrl_c_with_viewers_on_every_road(kind: str) -> None:
     async def scenario() -> None:
@@ -547,7 +589,7 @@ def test_ctrl_c_with_viewers_on_every_road(kind: str) -> None:
             ends = await asyncio.gather(*watching, return_exceptions=True)
             told = [end.ended if isinstance(end, Seen) else str(end) for end in ends]
             # A mounted application learns too late that its server stops: by then the WebSocket is closed.
-            socket = "the server is stopping" if kind == "served" else "the connection was lost (code 1012)"
-            assert told == ["the server is stopping", socket, "the server is stopping"]
+            closed = "the server is stopping" if kind == "served" else "the connection was lost (code 1012)"
+            assert told == ["the server is stopping", closed, "the server is stopping"]
 
     run(scenario())

@@ -389,6 +389,22 @@ def test_cancelling_closes_everything() -> None:
     virtual(act())
 
 
+def test_a_road_whose_library_is_missing_is_left_out() -> None:
+    async def missing() -> None:
+        raise UsageError("install it with pip")
+
+    async def act() -> None:
+        tour = Tour()
+        tour.rules["whep"] = missing
+        viewer = tour.viewer()
+        whole(await tour.watched(viewer), tour, viewer)
+        assert viewer.connections == ["ws"]
+        with pytest.raises(UsageError, match="install it with pip"):
+            await tour.viewer(roads=("whep",)).watch()
+
+    virtual(act())
+
+
 def test_wrong_settings_are_refused() -> None:
     async def act() -> None:
         with pytest.raises(UsageError, match="no tour's address"):
