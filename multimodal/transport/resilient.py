@@ -219,7 +219,7 @@ class ResilientViewer(Viewer):
     async def _open(self) -> tuple[Road, Link]:
         """The first road that stands (F1)."""
         last = self.connections[-1] if self.connections else self._roads[0]
-        waiting = [last, *(road for road in self._roads if road != last)]
+        waiting: list[Road] = [last, *(road for road in self._roads if road != last)]
         errors: list[Exception] = []
         attempts: dict[asyncio.Task[Link | Exception], Road] = {}
         stand: list[tuple[Road, Link]] = []
