@@ -216,6 +216,8 @@ class Connection:
     # ---- from hello to the end -----------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
+        if self._stop is not None:
+            raise self._stop
         await self.link.opened()
         hello = self._first or await self._hello()
         if self._admit is not None:

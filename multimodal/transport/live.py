@@ -38,12 +38,15 @@ from multimodal.transport.keeper import Keeper
 from multimodal.transport.scheduler import PEER_QUIET
 from multimodal.transport.turning import Turning, turn
 
-__all__ = ["KEEP", "LiveSession", "Seat"]
+__all__ = ["KEEP", "PENDING", "LiveSession", "Seat"]
 
 log = logging.getLogger(__name__)
 
 KEEP = 60.0
 """Seconds for which a session without any connection is kept: a tunnel, a lift, a phone that sleeps for a moment."""
+PENDING = 4
+"""Connections of one seat that have not said hello: a page tries two roads at once, and may have given two up already.
+Each holds sockets until its own limit, and a page, or somebody with its token, could ask for many."""
 _FAREWELL = 1.0
 """Seconds that the viewers have for hearing why their session ends, before their links are closed."""
 
@@ -159,6 +162,8 @@ class LiveSession:
     ) -> Connection:
         """Serve a link as a seat's connection, from its hello on; it is closed at the end.
 
+        Of those of one seat that have not said hello the newest `PENDING` are kept.
+
         Args:
             seat: of this session.
             link: the server's end of the road.
@@ -179,6 +184,9 @@ class LiveSession:
             self._early.append(connection)
         else:
             self._tasks.create_task(self._serve(connection))
+        waiting = [each for each in self._connections if each.seat is seat and not each.ready]
+        for older in waiting[:-PENDING]:
+            older.stop("newer connections of this seat came", farewell=False)
         self._look()
         return connection
 

@@ -36,6 +36,7 @@ from multimodal.serving.seats import Seats
 from multimodal.serving.spent import RedisSpent
 from multimodal.serving.turn import Turn
 from multimodal.stream import MultiModalStream
+from multimodal.transport.live import PENDING
 from multimodal.transport.resilient import ResilientViewer
 from multimodal.transport.viewer import Viewer
 from multimodal.transport.webrtc import WebRTCLink
@@ -541,6 +542,21 @@ def test_a_token_shown_five_times_at_once_opens_one_seat() -> None:
         assert [answer.status_code for answer in answers] == [201] * 5
         assert len({answer.headers["location"] for answer in answers}) == 1
         assert served.sessions == 1
+
+    check(scenario)
+
+
+def test_a_seat_has_so_many_connections_that_never_said_hello() -> None:
+    async def scenario(served: Served) -> None:
+        async with watching(served, served.token()) as alice:
+            for _ in range(3 * PENDING):
+                answer = await served.post_offer(f"whep/demo/{alice.seat}", alice.token)
+                assert answer.status_code == 201
+            (live,) = served.app.state.door._live.values()
+            await until(lambda: len(live._connections) == 1 + PENDING)
+            # She watches on, and none of these disturbs her.
+            at = alice.cursor
+            await until(lambda: alice.cursor > at + 5)
 
     check(scenario)
 
