@@ -76,7 +76,7 @@ def watch_queues(high: HighWater, live: LiveSession, stream: MultiModalStream, j
     high.add("desk: asked", lambda: len(desk._asked))
     high.add("desk: to be asked", lambda: len(desk._later))
     high.add("desk: pictures kept", lambda: len(desk._pictures))
-    high.add("session: recent events", lambda: live._recent_events)
+    high.add("session: recent events", lambda: live.kept._recent_events)
     high.add("session: unsaved events", lambda: live.kept.unsaved)
     high.add("journal: events", lambda: 1 + journal._logs[live.name].last - journal._logs[live.name].first)
 

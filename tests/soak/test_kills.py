@@ -17,8 +17,8 @@ import pytest
 from multimodal.events import AnyEvent, Interrupted, Snapshot, StreamEnd, Text
 from multimodal.transport.resilient import ResilientViewer
 from multimodal.transport.roads import Road
-from tests.redis_server import RedisServer, own_redis_server  # noqa: F401 - a fixture
 from tests.fuzz.mutator import count
+from tests.redis_server import RedisServer, own_redis_server  # noqa: F401 - a fixture
 from tests.soak.tour_server import PICTURES, SHARED, WORDS
 from tests.support import run
 
