@@ -33,6 +33,8 @@ soak:
 	@echo "== a million spoilt messages, 24,000 to live connections, 22,000 offers and requests"
 	@MULTIMODAL_FUZZ=1000000 MULTIMODAL_FUZZ_LIVE=20000 MULTIMODAL_FUZZ_LINKS=4000 MULTIMODAL_FUZZ_HTTP=20000 \
 		MULTIMODAL_FUZZ_SOCKETS=2000 .venv/bin/python -m pytest tests/fuzz $(ARGS)
+	@echo "== a browser in every hostile network"
+	@MULTIMODAL_NETWORKS=all .venv/bin/python -m pytest tests/netns $(ARGS)
 	@echo "== cuts at every event, kills, 10,000 sessions, an hour's tour"
 	@MULTIMODAL_CUTS=120 MULTIMODAL_KILLS=9 MULTIMODAL_SESSIONS=10000 MULTIMODAL_HOUR=60 \
 		.venv/bin/python -m pytest tests/soak $(ARGS)

@@ -119,13 +119,19 @@ def _play(scene: Scene, roles: Sequence[str]) -> dict[str, Tour]:
         server = _role(made, "server", "serve", *given)
         stack.callback(_stop, server)
         _line(server, "ready")
-        if scene.before is not None:
-            scene.before(made)
         viewers: dict[str, subprocess.Popen[str]] = {}
         for role in roles:
             through = ["--relay", relay.url(scene.relay)] if relay is not None else []
             viewers[role] = _role(made, "viewer", role, *through)
             stack.callback(_stop, viewers[role])
+        for viewer in viewers.values():
+            _line(viewer, "here")
+        if scene.before is not None:
+            scene.before(made)
+        for viewer in viewers.values():
+            assert viewer.stdin is not None
+            viewer.stdin.write("go\n")
+            viewer.stdin.flush()
         for viewer in viewers.values():
             _line(viewer, "begun")
         if scene.midway is not None:

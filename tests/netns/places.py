@@ -145,6 +145,7 @@ async def relayed(options: argparse.Namespace) -> None:
     from multimodal.transport.whep import join
 
     user, password = credentials()
+    await _told_to_go()
     watched = Watched()
     link, _ = await join(URL, ice_servers=[IceServer(options.relay, user, password)], relay_only=True)
     offer = link._pc.localDescription.sdp
@@ -157,6 +158,7 @@ async def watch(options: argparse.Namespace) -> None:
     """Watch as a player does: by itself on whatever road there is."""
     from multimodal.transport.resilient import ResilientViewer
 
+    await _told_to_go()
     watched = Watched()
     viewer = ResilientViewer(URL, hello=_hello(), on_show=watched.show)
     seen = await viewer.watch()
@@ -183,6 +185,7 @@ async def look(options: argparse.Namespace) -> None:
             await page.add_init_script("window.relayOnly = true;")
         await page.goto(f"http://{SERVER}:{PORT}/")
         servers = [{"urls": options.relay, "username": user, "credential": password}] if options.relay else []
+        await _told_to_go()
         await page.evaluate("(servers) => window.begin(servers)", servers)
         await page.wait_for_function("() => window.seqs().length > 0", timeout=_LIMIT * 1000)
         print("begun", flush=True)
@@ -232,6 +235,12 @@ _NOTES = """(() => {
     };
   };
 })()"""
+
+
+async def _told_to_go() -> None:
+    """All viewers of a lab begin together, however long it took them to get here."""
+    print("here", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
 
 
 def _hello() -> wire.Hello:
