@@ -83,7 +83,10 @@ class ProductBrief(msgspec.Struct, frozen=True):
 
 
 class StreamStart(Event, frozen=True, tag="start"):
-    """The first event of a stream; `token_unit` says what one token is (word, delta, token), `min_dwell` is R10's."""
+    """The first event of a stream; `token_unit` says what one token is (word, delta, token), `min_dwell` is R10's.
+
+    `narrator` says who speaks, as far as the text pipe says so ("" = it does not).
+    """
 
     sync_interval: int
     products: tuple[ProductBrief, ...] = ()
@@ -91,6 +94,7 @@ class StreamStart(Event, frozen=True, tag="start"):
     token_unit: str = "token"
     late: str = "placeholder"
     min_dwell: float = 0.0
+    narrator: str = ""
 
 
 class Text(Event, frozen=True, tag="text"):

@@ -118,6 +118,7 @@ class MultiModalStream:
             "sid": self.sid,
             "products": [_brief(product) for product in products],
             "token_unit": getattr(text_pipe, "token_unit", "token"),
+            "narrator": getattr(text_pipe, "narrator", ""),
             "place": resume,
         }
         self._aligner = (

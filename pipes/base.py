@@ -5,7 +5,7 @@ Text pipe
     T2. It is pulled: it makes the next token when asked, and not being asked stops it.
     T3. It raises out of `async for` when it fails; `PipeError` says whether trying again may help.
     T4. `aclose()`, where it has one, frees what it holds; twice is once. Cancelling a pull does the same.
-    T5. `token_unit`, where it has one, says what a token is: word, delta or token.
+    T5. `token_unit`, where it has one, says what a token is: word, delta or token; `narrator`, who speaks.
     T6. Where it knows its end, its last `Token` says `last=True`.
     T7. It is played once. A pull after the end is the end again; a new `async for` after the end, or after
         `aclose()`, raises UsageError, as a second stream would otherwise be silent.

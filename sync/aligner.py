@@ -85,7 +85,7 @@ class Aligner:
         swap_wait: seconds after the end mark's last outcome that the end waits for open swaps.
         high_water: held tokens from which `paused` asks the shell to stop pulling; it asks again below half.
         sid: the stream's id, put on every event.
-        products, formats, token_unit: told to the viewer in the first event.
+        products, formats, token_unit, narrator: told to the viewer in the first event.
         place: where an earlier stream stood, which this one goes on: its numbers go on, and the first event is the
             interruption that it was (R9); None = it begins.
 
@@ -106,6 +106,7 @@ class Aligner:
         products: Sequence[ProductBrief] = (),
         formats: Sequence[str] = (),
         token_unit: str = "token",
+        narrator: str = "",
         place: Place | None = None,
     ) -> None:
         if not isinstance(sync_interval, int) or isinstance(sync_interval, bool) or sync_interval < 1:
@@ -117,7 +118,7 @@ class Aligner:
         self._late: LatePolicy = late
         self._interval, self._max_hold = sync_interval, max_hold
         self._swap_wait, self._high_water, self._min_dwell = swap_wait, high_water, min_dwell
-        self._start = (sync_interval, tuple(products), tuple(formats), token_unit, late, min_dwell)
+        self._start = (sync_interval, tuple(products), tuple(formats), token_unit, late, min_dwell, narrator)
         self._sid, self._epoch, self._base = sid, 0, 0
         self._place = place
         self._out: list[AnyEvent] = []

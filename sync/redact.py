@@ -19,7 +19,20 @@ from multimodal.wire import decode_event
 
 __all__ = ["redacted"]
 
-_KEPT = {"kind", "sid", "key", "product", "id", "reason", "code", "lane", "late", "token_unit", "currency"} | {
+_KEPT = {
+    "kind",
+    "sid",
+    "key",
+    "product",
+    "id",
+    "reason",
+    "code",
+    "lane",
+    "late",
+    "token_unit",
+    "narrator",
+    "currency",
+} | {
     *("media_type", "sha256", "formats", "unused", "stage"),
 }
 """Fields whose text is an identifier or a word of the format; all other text is taken to be somebody's own."""

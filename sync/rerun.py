@@ -54,7 +54,7 @@ def rerun(log: SyncLog) -> SyncLog:
     settings: dict[str, Any] = {}
     if start is not None:
         settings = {"sid": start.sid, "products": start.products, "token_unit": start.token_unit}
-        settings["min_dwell"] = start.min_dwell
+        settings |= {"min_dwell": start.min_dwell, "narrator": start.narrator}
     aligner = Aligner(start.sync_interval if start else 3, swap_wait=SWAP_WAIT, **settings)
     events: list[AnyEvent] = []
 
