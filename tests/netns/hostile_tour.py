@@ -22,7 +22,18 @@ from tests.coturn import coturn
 from tests.netns.hostile import SERVER, Lab, alone, lab
 from tests.netns.places import words
 
-__all__ = ["SCENES", "SWITCH_LIMIT", "Results", "Scene", "Tour", "tours"]
+__all__ = [
+    "SCENES",
+    "SWITCH_LIMIT",
+    "TURN_PORT",
+    "Results",
+    "Scene",
+    "Tour",
+    "start_role",
+    "stop",
+    "tours",
+    "until_line",
+]
 
 TURN_PORT = 3478
 WORDS = 40
@@ -116,16 +127,16 @@ def _play(scene: Scene, roles: Sequence[str]) -> dict[str, Tour]:
         record.touch()
         relay = stack.enter_context(coturn(SERVER, enter=made.enter("server"), port=TURN_PORT)) if scene.relay else None
         given = ["--words", str(WORDS), "--record", str(record), *(["--proxy"] if scene.proxy else [])]
-        server = _role(made, "server", "serve", *given)
-        stack.callback(_stop, server)
-        _line(server, "ready")
+        server = start_role(made, "server", "serve", *given)
+        stack.callback(stop, server)
+        until_line(server, "ready")
         viewers: dict[str, subprocess.Popen[str]] = {}
         for role in roles:
             through = ["--relay", relay.url(scene.relay)] if relay is not None else []
-            viewers[role] = _role(made, "viewer", role, *through)
-            stack.callback(_stop, viewers[role])
+            viewers[role] = start_role(made, "viewer", role, *through)
+            stack.callback(stop, viewers[role])
         for viewer in viewers.values():
-            _line(viewer, "here")
+            until_line(viewer, "here")
         if scene.before is not None:
             scene.before(made)
         for viewer in viewers.values():
@@ -133,7 +144,7 @@ def _play(scene: Scene, roles: Sequence[str]) -> dict[str, Tour]:
             viewer.stdin.write("go\n")
             viewer.stdin.flush()
         for viewer in viewers.values():
-            _line(viewer, "begun")
+            until_line(viewer, "begun")
         if scene.midway is not None:
             time.sleep(MIDWAY)
             scene.midway(made)
@@ -151,11 +162,17 @@ def _play(scene: Scene, roles: Sequence[str]) -> dict[str, Tour]:
         return found
 
 
-def _role(made: Lab, place: str, role: str, *words: str) -> subprocess.Popen[str]:
+def start_role(made: Lab, place: str, role: str, *words: str) -> subprocess.Popen[str]:
+    """Start a role of `tests.netns.places` on one of the machines."""
     return made.start(place, sys.executable, "-W", "error", "-m", "tests.netns.places", role, *words)
 
 
-def _line(process: subprocess.Popen[str], wanted: str) -> None:
+def until_line(process: subprocess.Popen[str], wanted: str) -> None:
+    """Wait for the next line that a role says.
+
+    Raises:
+        RuntimeError: it said another, or ended; with all that it said.
+    """
     out: IO[str] | None = process.stdout
     assert out is not None
     said = out.readline().strip()
@@ -164,7 +181,8 @@ def _line(process: subprocess.Popen[str], wanted: str) -> None:
         raise RuntimeError(f"{wanted!r} did not come but {said!r}:\n{rest[-2000:]}\n{err[-6000:]}")
 
 
-def _stop(process: subprocess.Popen[str]) -> None:
+def stop(process: subprocess.Popen[str]) -> None:
+    """End a role, by asking first."""
     # Closing its standard input asks the server to end; a viewer has ended, or is of no use any more.
     killer = threading.Timer(5.0, process.kill)
     killer.start()
