@@ -51,16 +51,21 @@ class UdpRelay:
     Args:
         profile: the network, by its name, as one profile for both directions, or as both.
         seed: of all chance.
+        beside: a relay whose network this one shares, as two connections of one viewer do: they wait in one queue.
 
     `down` and `up` are the two directions, with their counters; `strangers` counts datagrams that came from an address
     which is none of the two peers'.
     """
 
-    def __init__(self, profile: str | LinkProfile | Network, *, seed: int | str = 0) -> None:
+    def __init__(
+        self, profile: str | LinkProfile | Network, *, seed: int | str = 0, beside: UdpRelay | None = None
+    ) -> None:
         directions = network(profile)
         began = asyncio.get_running_loop().time()
-        self.down = SimulatedLink(directions.down, f"{seed}:down", began=began)
-        self.up = SimulatedLink(directions.up, f"{seed}:up", began=began)
+        down = SimulatedLink(directions.down, f"{seed}:down", began=began)
+        up = SimulatedLink(directions.up, f"{seed}:up", began=began)
+        self.down: SimulatedLink = down if beside is None else beside.down
+        self.up: SimulatedLink = up if beside is None else beside.up
         self.strangers = 0
         self._down, self._up = _Lane(self.down), _Lane(self.up)
         self._server: Address | None = None

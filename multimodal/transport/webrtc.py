@@ -6,6 +6,7 @@ listener, and no `open` event is needed: the first message proves that the road 
 - bind addresses: aioice skips 127.0.0.1, so a machine with no other interface has no candidate. `_adapt_ice` wraps
   two public calls of this connection's own ICE agent; nothing global is changed.
 - a limit for connecting: `closed` may come instead of `failed`, or nothing at all. `CONNECT_LIMIT` is ours.
+- a first flight of ten packets (`_FIRST_FLIGHT`): its three make the first picture wait two round trips more.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from aiortc import (
     RTCPeerConnection,
     RTCSessionDescription,
 )
+from aiortc.rtcsctptransport import REMOTE_DEFAULT_MAX_MESSAGE_SIZE, USERDATA_MAX_LENGTH
 
 from multimodal.errors import (
     ChannelClosedError,
@@ -42,7 +44,15 @@ from multimodal.wire import EVENTS_CHANNEL, IMAGES_CHANNEL, MESSAGE_LIMIT_BYTES
 
 log = logging.getLogger(__name__)
 
-__all__ = ["CLOSE_LIMIT", "CONNECT_LIMIT", "SETTLE_LIMIT", "IceServer", "WebRTCLink", "host_addresses"]
+__all__ = [
+    "CLOSE_LIMIT",
+    "CONNECT_LIMIT",
+    "MESSAGE_FLOOR_BYTES",
+    "SETTLE_LIMIT",
+    "IceServer",
+    "WebRTCLink",
+    "host_addresses",
+]
 
 CONNECT_LIMIT = 10.0
 """Seconds from the answer (or the offer) to open channels; on a bad road ICE and DTLS take two."""
@@ -50,6 +60,10 @@ CLOSE_LIMIT = 5.0
 """Seconds that closing a peer connection may take before its remains are left to the loop."""
 SETTLE_LIMIT = 0.5
 """Seconds that a close waits for channels which are just being opened."""
+MESSAGE_FLOOR_BYTES = 4096
+"""A peer that takes less is refused: one event with its preview, or the reason of a goodbye, has to fit."""
+_FIRST_FLIGHT = 10
+"""Packets: RFC 6928, section 2, and what Chromium's own SCTP begins with."""
 _RTO_INITIAL = 1.0
 """RFC 9260, section 16, in seconds. aiortc has the 3 s of the RFC before it: where all of the first flight is lost,
 nothing else tells of it (a road away for 0.5 s at its first event came back 3.4 s later, and now 0.6)."""
@@ -95,9 +109,12 @@ class WebRTCLink:
         self._closing: asyncio.Task[None] | None = None
         self._events = self._channel("events", *EVENTS_CHANNEL, ordered=True)
         self._images = self._channel("images", *IMAGES_CHANNEL, ordered=False)
+        self._message_limit_bytes = MESSAGE_LIMIT_BYTES
         self._pc.add_listener("connectionstatechange", self._on_state)
         assert self._pc.sctp is not None
         self._pc.sctp._rto = _RTO_INITIAL
+        assert self._pc.sctp is not None
+        self._pc.sctp._cwnd = _FIRST_FLIGHT * USERDATA_MAX_LENGTH
         if relay_only:
             bind_addresses = ()
         self._adapt_ice(host_addresses() if bind_addresses is None else list(bind_addresses))
@@ -120,6 +137,7 @@ class WebRTCLink:
                 await link._pc.setLocalDescription()
             except _UNREADABLE as error:
                 raise RemoteProtocolError("the offer cannot be answered: one of its lines is malformed") from error
+            link._message_limit_bytes = _message_limit(offer, "offer")
         except BaseException:
             await link.aclose()
             raise
@@ -149,6 +167,7 @@ class WebRTCLink:
             raise RemoteProtocolError(
                 "the answer does not fit the offer: one of its lines is malformed, or it answers another offer"
             ) from error
+        self._message_limit_bytes = _message_limit(answer, "answer")
         self._await_peer()
 
     async def opened(self) -> None:
@@ -179,6 +198,11 @@ class WebRTCLink:
     def buffered_amount(self) -> int:
         """See `Link.buffered_amount`."""
         return self._events.bufferedAmount + self._images.bufferedAmount
+
+    @property
+    def message_limit_bytes(self) -> int:
+        """The largest message that may be sent: what the peer says that it takes, or `wire.MESSAGE_LIMIT_BYTES`."""
+        return self._message_limit_bytes
 
     async def receive(self) -> Inbound:
         """See `Link.receive`."""
@@ -301,12 +325,11 @@ class WebRTCLink:
         ended = self._inbox.ended
         if ended is not None:
             raise ended.with_traceback(None)
-        if size_bytes > MESSAGE_LIMIT_BYTES:
-            raise MessageTooLarge(size_bytes, MESSAGE_LIMIT_BYTES)
+        if size_bytes > self._message_limit_bytes:
+            raise MessageTooLarge(size_bytes, self._message_limit_bytes)
         try:
             channel.send(data)
-        except (InvalidStateError, ValueError) as error:
-            # ValueError: above what the peer announced; then it takes less than any browser does.
+        except InvalidStateError as error:
             raise ChannelClosedError(f"cannot send on {channel.label!r} ({channel.readyState}): {error}") from error
 
 
@@ -325,6 +348,18 @@ def strip_candidates(sdp: str) -> str:
     return _USELESS.sub("", sdp)
 
 
+def _message_limit(sdp: str, what: str) -> int:
+    """What the peer takes in one message, by its description (RFC 8841, section 6: 0 = any size)."""
+    found = _MAX_MESSAGE.search(sdp)
+    announced = int(found[1]) if found else REMOTE_DEFAULT_MAX_MESSAGE_SIZE
+    if announced and announced < MESSAGE_FLOOR_BYTES:
+        raise RemoteProtocolError(
+            f"the {what} says a=max-message-size:{announced}, and a tour cannot do with less than {MESSAGE_FLOOR_BYTES}"
+        )
+    return min(announced or MESSAGE_LIMIT_BYTES, MESSAGE_LIMIT_BYTES)
+
+
+_MAX_MESSAGE = re.compile(r"^a=max-message-size:\s*([+-]?\d{1,18})\s*$", re.MULTILINE)
 _USELESS = re.compile(r"^a=(?:candidate:[^\r\n]*\.local [^\r\n]*|end-of-candidates)\r?\n?", re.MULTILINE)
 
 

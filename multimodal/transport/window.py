@@ -5,26 +5,30 @@ What a link holds at its own rate is its rate times its shortest round trip. Les
 queues, and narration stands in that queue. Neither figure is known beforehand, but both show in the acks (the same
 two that BBR goes by: Cardwell et al., "BBR: Congestion-Based Congestion Control", 2016):
 
-    W1  An ack that covers a part gives one round trip (from the sending of the newest part covered) and one rate (the
-        bytes acknowledged since that part was sent, over that time).
-    W2  The rate is the highest and the round trip the shortest of the last `MEMORY` to twice `MEMORY` seconds. Late acks
-        make both look worse than they are and never better; so does having nothing to send, and a rate seen then
-        counts only where it is the highest.
+    W1  An ack that covers a part gives one round trip, from the sending of the newest part covered, and one rate: the
+        bytes acknowledged since the last ack before that sending, over the time since then, or over the time in which
+        they were sent where that is longer (acks that a busy machine reads in one go came no faster than what they
+        acknowledge).
+    W2  The rate is the highest and the round trip the shortest of the last `MEMORY` to twice `MEMORY` seconds. Late
+        acks make both look worse than they are and never better; so does having nothing to send, and a rate seen
+        then counts only where it is the highest.
     W3  The window is rate times round trip and `HEADROOM_BYTES` more: acks come in steps of 16 KiB, and what has
-        arrived and is not acknowledged yet must not leave the link idle. By that much it also grows, each round trip,
-        until the rate grows no more. It is never below `LEAST_BYTES` nor above `MOST_BYTES`, and `WINDOW_BYTES` before
+        arrived and is not acknowledged yet must not leave the link idle. By as much it grows, each round trip, until
+        the rate grows no more. It is never below `LEAST_BYTES` nor above `MOST_BYTES`, and `WINDOW_BYTES` before
         the first ack.
     W4  A part is what the link carries in `PART_TIME`, one packet at least: words wait behind no more than that.
-    W5  Once three round trips in a row with enough to send have brought no rate a quarter higher, parts are paced at
-        `PACE` times the rate. Sooner that would hold up a road that is still finding its speed; without it a window
-        that opens leaves at once, and stands in the link's queue.
+    W5  Parts are paced: without that a window that opens leaves at once, and stands in the link's queue. The pace is
+        `FIRST_PACE` times the rate while the road still finds its speed, and `PACE` times once three round trips in a
+        row with enough to send have brought no rate a quarter higher.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 __all__ = [
+    "FIRST_PACE",
     "HEADROOM_BYTES",
     "LEAST_BYTES",
     "LEAST_PART_BYTES",
@@ -38,8 +42,9 @@ __all__ = [
 
 WINDOW_BYTES = 64 * 1024
 """Before anything is known: at 2 % loss and 60 ms small events wait 130 ms (p95), and 2,858 without any window."""
-HEADROOM_BYTES = 16 * 1024
-"""One step of the acks. Half of it, on average, stands in the link's queue, where narration waits 13 ms at 5 Mb/s."""
+HEADROOM_BYTES = 24 * 1024
+"""One step of the acks, and two parts. With the step alone, what is left over of a step in a round trip decides: the
+window stayed at three steps, and the flow at half the rate, of a link that holds four."""
 LEAST_BYTES = 32 * 1024
 """Two steps of the acks: with less, one ack that is late stops the flow."""
 MOST_BYTES = 512 * 1024
@@ -52,18 +57,32 @@ PART_TIME = 0.008
 PACE = 1.25
 """Above 1, so that the window and not a rate that was measured too low limits the flow, and a link that has become
 faster shows it."""
-_BURST = 0.004
+FIRST_PACE = 3.0
+"""Enough to double the rate each round trip, as SCTP does when it starts."""
+_BURST = 0.010
 """Seconds by which parts may be early: timers are no finer than that, and fast links need no pacing."""
 _LEAST_TRIP = 0.0001
 _PLATEAU_ROUNDS = 3
+
+
+class _Sent(NamedTuple):
+    """A part under way, and how things stood when it was sent."""
+
+    total_bytes: int
+    at: float
+    acked_bytes: int
+    acked_at: float
+    acked_sent_at: float
+    """When the newest part that was acknowledged by then had been sent."""
 
 
 class Window:
     """What one viewer's road takes (W1-W5 above)."""
 
     def __init__(self) -> None:
-        self._parts: deque[tuple[int, float, int]] = deque()
+        self._parts: deque[_Sent] = deque()
         self._sent = self._acked = 0
+        self._acked_at = self._acked_sent_at = 0.0
         self._rates, self._trips = _Best(), _Best()
         self._paced_until = 0.0
         self._round_end = 0
@@ -91,31 +110,36 @@ class Window:
 
     def sent(self, total_bytes: int, now: float) -> None:
         """A part has left; `total_bytes` with it, in all."""
-        if self._rounds >= _PLATEAU_ROUNDS:
-            takes = (total_bytes - self._sent) / (PACE * self._rates.value)
+        if self._rates.known:
+            pace = PACE if self._rounds >= _PLATEAU_ROUNDS else FIRST_PACE
+            takes = (total_bytes - self._sent) / (pace * self._rates.value)
             self._paced_until = max(self._paced_until, now) + takes
+        if self._sent <= self._acked:
+            # Nothing was under way: the time without does not count.
+            self._acked_at = self._acked_sent_at = now
         self._sent = total_bytes
-        self._parts.append((total_bytes, now, self._acked))
+        self._parts.append(_Sent(total_bytes, now, self._acked, self._acked_at, self._acked_sent_at))
 
     def acked(self, total_bytes: int, now: float, waiting: bool = True) -> None:
         """So many bytes have arrived in all; `waiting` = more could have been sent."""
         part = None
-        while self._parts and self._parts[0][0] <= total_bytes:
+        while self._parts and self._parts[0].total_bytes <= total_bytes:
             part = self._parts.popleft()
         if part is not None:
-            trip = max(now - part[1], _LEAST_TRIP)
-            rate = (total_bytes - part[2]) / trip
+            took = max(now - part.acked_at, part.at - part.acked_sent_at, _LEAST_TRIP)
+            rate = (total_bytes - part.acked_bytes) / took
             if waiting or rate > self._rates.value:
                 self._rates.note(rate, now)
+            self._acked_sent_at = part.at
             # The shortest is the highest of its negatives.
-            self._trips.note(-trip, now)
-        self._acked = total_bytes
+            self._trips.note(-max(now - part.at, _LEAST_TRIP), now)
+        self._acked, self._acked_at = total_bytes, now
         self._round_counts = self._round_counts and waiting
         if total_bytes >= self._round_end:
             self._end_round(waiting)
 
     def _end_round(self, waiting: bool) -> None:
-        if self._rates.value >= 1.25 * self._plateau:
+        if self._rounds < _PLATEAU_ROUNDS and self._rates.value >= 1.25 * self._plateau:
             self._plateau, self._rounds = self._rates.value, 0
         elif self._round_counts:
             self._rounds += 1
