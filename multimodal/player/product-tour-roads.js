@@ -18,6 +18,7 @@ const WORDS = {
 const BACKOFF_MS = [250, 500, 1000], BUSY_MS = 3000;
 const GIVE_UP_MS = 60000; // as long as the server keeps a session that nobody watches
 const BESIDE_MS = 4000; // WebRTC stands after 0.1 to 1 s, or not at all
+const HEAD_START_MS = 1000; // of WebRTC, where it carried the tour once, and something else does now
 const MUTE_MS = 2000; // of a WebSocket that some proxy has let through, and swallows
 const SILENT_S = 3; // the server pings every second
 const STEADY_MS = 3000; // a road that lived so long was one: its loss begins a new minute
@@ -169,8 +170,8 @@ const turn = (links) => Array.from((links ?? '').matchAll(/<((?:turn|stun)s?:[^>
 
 /** Keeps a seat reachable, from its first road to its end. */
 class Journey {
-  #kind = ''; #since = 0; #tries = 0; #began = now(); #heardAt = 0; #mark = -1; #why = ''; #first = null; #taken = false;
-  #beside = 0; #mute = 0; #again = 0; #note = 0; #chained = false; #streamed = false; #noSocket = false; #pc = null;
+  #kind = ''; #since = now(); #tries = 0; #began = now(); #heardAt = 0; #mark = -1; #why = ''; #first = null; #taken = false;
+  #beside = 0; #mute = 0; #again = 0; #note = 0; #chained = false; #streamed = false; #noSocket = false; #stood = false; #pc = null;
   #done = new AbortController(); #stalls = new WeakMap(); #bytes = 0; #bytesAt = 0;
 
   /** @param {object} seat @param {object} player @param {Set<string>} cached pictures that are kept already */
@@ -198,12 +199,11 @@ class Journey {
     };
     for (const event of ['online', 'pageshow']) addEventListener(event, () => this.#wake(), { signal });
     document.addEventListener('visibilitychange', () => document.hidden || this.#wake(), { signal });
-    // A page that the browser puts by for later keeps its seat; the player itself would give it up.
-    addEventListener('pagehide', (event) => {
-      if (!event.persisted || !this.#alive()) return;
-      event.stopImmediatePropagation();
-      seat.road.fail('lost');
-    }, { signal, capture: true });
+    // A page that the browser puts by for later keeps its seat; one that goes gives it up.
+    seat.rest = ({ persisted }) => {
+      if (persisted && this.#alive()) seat.road.fail('lost');
+      return persisted;
+    };
     this.#pc = road.pc;
     if (road.heard) this.#arrived(road);
     else this.#beside = setTimeout(() => this.#chain('ice_timeout'), BESIDE_MS - road.silent * 1000);
@@ -245,7 +245,6 @@ class Journey {
     this.#calm();
     this.#tell('');
     seat.road = road;
-    host.road = road.kind;
     if (this.#kind) {
       for (const said of seat.unsaid) {
         said.ping = seat.pings;
@@ -254,6 +253,7 @@ class Journey {
     }
     this.#kind = road.kind;
     this.#noSocket ||= road.kind === 'sse';
+    this.#stood ||= road.kind === 'webrtc';
     this.#heardAt = now();
     host._emit('road', { road: road.kind, reason: road.why ?? '', ...road.ice });
     if (road.pull) for (const picture of seat.pictures.values()) this.#provide(road, picture);
@@ -274,16 +274,18 @@ class Journey {
       // A seat that nobody has taken goes with the road that led to it.
       if (untaken) return this.#open(road.kind === 'sse' ? sse : websocket, road.why);
     }
+    // One that stood, and fell before its first word, is worth another try.
+    const again = !first || (road.kind === 'webrtc' && code === 'lost' && this.#tries < 3);
     if (code === 'version' || code === 'denied' || (first && status)) return host._fail(code, status);
     if (code === 'not_found') return host._fail('lost', status);
     if (road.heard) this.#left(road);
     else if (road.kind === 'webrtc') {
+      if (code === 'ice') this.#chain('ice_failed');
+      else if (!again) return host._fail(code, status);
       this.#first = [code, status];
-      if (code === 'ice' || code === 'lost') this.#chain('ice_failed');
-      else if (first) return host._fail(code, status);
     } else if (road.kind === 'websocket') this.#stream('websocket_refused');
     if (seat.roads.size) return; // one of them may still stand
-    if (first) return host._fail(...this.#first ?? [code, status]);
+    if (!again) return host._fail(...this.#first ?? [code, status]);
     const wait = code === 'busy' ? BUSY_MS : BACKOFF_MS[Math.min(this.#tries, BACKOFF_MS.length - 1)];
     this.#again = setTimeout(() => this.#attempt(), Math.max(0, wait - (now() - this.#began)));
   }
@@ -292,7 +294,7 @@ class Journey {
   #left(road) {
     const { seat } = this;
     this.#began = now();
-    if (!this.#since || seat.cursor !== this.#mark || this.#began - this.#heardAt > STEADY_MS) {
+    if (seat.cursor !== this.#mark || this.#began - this.#heardAt > STEADY_MS) {
       this.#since = this.#began;
       this.#tries = 0;
     }
@@ -316,9 +318,9 @@ class Journey {
     }
     seat.have = new Set([...seat.have].slice(-HAVE_LIMIT));
     this.#chained = this.#streamed = false;
-    // Where WebRTC did not get through before, nothing is lost by asking both at once; where it fell silent, that counts.
+    // Where WebRTC never got through, nothing is lost by asking both at once; where it fell silent, that counts.
     const before = this.#why === 'silent' ? SILENT_S * 1000 : 0;
-    this.#beside = setTimeout(() => this.#chain('ice_timeout'), this.#kind === 'webrtc' ? BESIDE_MS - before : 0);
+    this.#beside = setTimeout(() => this.#chain('ice_timeout'), this.#kind === 'webrtc' ? BESIDE_MS - before : this.#stood ? HEAD_START_MS : 0);
     const road = new this.Road(seat, this.webrtc);
     road.why = this.#why;
     this.#pc = road.pc;

@@ -112,11 +112,6 @@ class Seat {
     return !this.over && found?.attend(this, { labels, Road, webrtc });
   }
 
-  /** The first word of the server on a road. @param {Road} road */
-  arrived({ kind }) {
-    this.host.road = kind;
-  }
-
   async lost(road, code, status) {
     if (await this.helped) this.lost(road, code, status);
     else if (!this.over) this.host._fail(code, status);
@@ -171,7 +166,7 @@ class Road {
     seat.roads.add(this);
     seat.road ??= this;
     this.#beat = setInterval(() => {
-      if (++this.silent > (this.greeted ? seat.patience : 10)) this.fail(this.greeted ? 'lost' : 'ice');
+      if (++this.silent > (this.greeted ? seat.patience : 10)) this.fail();
       else this.send({ type: 'ping', id: seat.pings++, t_ms: now() });
     }, 1000);
     open(this);
@@ -210,9 +205,10 @@ class Road {
     }
     const { type, id } = message ?? {};
     seat.told?.(this, message);
-    if (type === 'bye') return this.fail('lost');
-    if (!this.heard) seat.arrived(this);
+    if (type === 'bye') return this.fail();
+    if (!this.heard) seat.arrived?.(this);
     this.heard = true;
+    seat.host.road = this.kind;
     if (type === 'ping') this.send({ type: 'pong', id, t_ms: message.t_ms, at_ms: t_ms });
     if (type !== 'bundle') return;
     if (message.v !== VERSION) return this.fail('version');
@@ -220,7 +216,7 @@ class Road {
       const { seq, kind } = event;
       if (kind === 'gap' || kind === 'snapshot') seat.wait = seat.helped; // they have no place of their own
       else if (seq <= this.#seq) continue; // seen: the road is ordered, so only a replay comes twice
-      else if (seq > this.#seq + 1) return this.fail('lost'); // the one between is gone: again from the cursor
+      else if (seq > this.#seq + 1) return this.fail(); // the one between is gone: again from the cursor
       this.#seq = seq;
       if (kind === 'asset') seat.host._asset(event); // at once: decoding must not wait for a frame
       this.#held.push({ vantage: 'arrived', t_ms, seq, event });
@@ -249,7 +245,7 @@ class Road {
     const t = now(), { bytes } = this;
     clearTimeout(this.#ackTimer);
     if (bytes - this.#ackedBytes < ACK_BYTES && t - this.#ackedAt < ACK_MS) {
-      this.#ackTimer = setTimeout(() => this.#ack(), ACK_MS - t + this.#ackedAt);
+      this.#ackTimer = setTimeout(() => this.#ack(), ACK_MS);
       return;
     }
     this.#ackedBytes = bytes;
@@ -257,7 +253,7 @@ class Road {
     this.send({ type: 'ack', seq: this.#seq, picture_bytes: bytes });
   }
 
-  fail(code, status) {
+  fail(code = this.greeted ? 'lost' : 'ice', status) {
     if (this.over) return;
     this.close();
     this.seat.lost(this, code, status);
@@ -291,8 +287,8 @@ const webrtc = async (road) => {
     events.onopen = () => road.hello();
     events.onmessage = ({ data }) => road.message(data);
     images.onmessage = ({ data }) => road.part(data);
-    events.onclose = () => road.fail('lost');
-    pc.onconnectionstatechange = () => pc.connectionState === 'failed' && road.fail(road.greeted ? 'lost' : 'ice');
+    events.onclose = () => road.fail();
+    pc.onconnectionstatechange = () => pc.connectionState === 'failed' && road.fail();
     code = 'network';
     seat.url || await host.beforeJoin?.();
     const url = seat.url ?? new URL(host.getAttribute('src') ?? '', document.baseURI);
@@ -301,9 +297,9 @@ const webrtc = async (road) => {
       method: 'POST', body: pc.localDescription.sdp, headers: seat.headers({ 'Content-Type': 'application/sdp' }),
       signal: AbortSignal.timeout(seat.limit),
     });
-    const { status, headers } = reply;
+    const { headers } = reply;
     code = 'server';
-    if (status !== 201) return road.fail(code, status);
+    if (reply.status !== 201) return road.fail(code, reply.status);
     seat.links = headers.get('Link');
     const place = new URL(headers.get('Location') ?? '', url);
     const sdp = await reply.text();
@@ -494,7 +490,7 @@ export class ProductTour extends HTMLElement {
   connectedCallback() {
     this.#attached = new AbortController();
     const { signal } = this.#attached;
-    addEventListener('pagehide', () => this.#leave(), { signal });
+    addEventListener('pagehide', (event) => this.#seat?.rest?.(event) || this.#leave(), { signal });
     document.addEventListener('visibilitychange', () => document.hidden && this.#drain(), { signal });
     this._set(this.#state);
     if (this.hasAttribute('autoplay')) this.play();

@@ -154,18 +154,17 @@ def test_an_old_picture_that_is_decoded_late_does_not_come_back(playing: Opened,
           peer.bundle(peer.event('asset', picture.asset));
           peer.bundle(peer.text('tle '), peer.mark(), peer.reveal('late', {preview}));
           await until(() => root.querySelector('[data-key=late]'));
-          const swap = peer.event('swap', {cue: 0, key: 'late', ok: true, reason: ''});
-          const stop = peer.interrupt();
+          const {epoch} = peer, stop = peer.interrupt();
           peer.bundle(stop);
           await applied(stop);
           peer.send(peer.parts(picture));
           await until(() => peer.of('ready').some((message) => message.key === 'late'));
-          if (preview) peer.bundle({...swap, seq: peer.seq++});
+          if (preview) peer.bundle({...peer.event('swap', {cue: 0, key: 'late', ok: true, reason: ''}), epoch});
           await frames2();
           await frames2();
           const gone = [keys(), caption()];
-          const again = peer.reveal('late');
-          peer.bundle(peer.text('Again '), peer.mark(), again);
+          const words = [peer.text('Again '), peer.mark()], again = peer.reveal('late');
+          peer.bundle(...words, again);
           await applied(again);
           return {gone, again: keys(), whole: root.querySelector('[data-key=late]').src.startsWith('blob:')};
         }""",
@@ -185,8 +184,8 @@ def test_the_description_of_a_picture_outlives_its_epoch(playing: Opened) -> Non
           peer.send(peer.parts(picture));
           await until(() => peer.of('ready').some((message) => message.key === 'a'));
           peer.bundle(peer.interrupt());
-          const reveal = peer.reveal('a');
-          peer.bundle(peer.text('It '), peer.mark(), reveal);
+          const words = [peer.text('It '), peer.mark()], reveal = peer.reveal('a');
+          peer.bundle(...words, reveal);
           await applied(reveal);
           return Array.from(root.querySelectorAll('[part=stage] img[src]'), (i) => i.dataset.key);
         }"""
