@@ -136,6 +136,7 @@ class LiveSession:
         self._turn_paused = self._paused = self._seated = False
         self._ended = False
         self._alone_since: float | None = None
+        self._patience = max(keep, _FIRST)
         self._witness: Seat | None = None
 
     @property
@@ -178,6 +179,7 @@ class LiveSession:
             raise UsageError("this session is over; begin a new one")
         connection = Connection(self, seat, link, admit=admit, hello=hello, seat_path=seat_path)
         self._connections.append(connection)
+        self._patience = self._keep
         seat.links += 1
         self._away.pop(seat.name, None)
         if self._tasks is None:
@@ -384,7 +386,7 @@ class LiveSession:
             self.apply_pause()
             due: list[float] = []
             if self._alone_since is not None:
-                due += [at for at in (self._alone_since + PEER_QUIET, self._alone_since + self._keep) if at > now]
+                due += [at for at in (self._alone_since + PEER_QUIET, self._alone_since + self._patience) if at > now]
             due += [since + self._keep for since in tuple(self._away.values())[:1]]
             self._news.clear()
             with suppress(TimeoutError):
@@ -402,7 +404,7 @@ class LiveSession:
         if self._seated and not self.seats and not self._open_ended:
             raise Over("every viewer has left", False)
         # The same sum as the timer's: a difference may round to less, and no timer would come again.
-        if now >= self._alone_since + self._keep:
+        if now >= self._alone_since + self._patience:
             raise Over(f"no viewer came back within {self._keep:g} s", False)
 
     def _check_away(self, now: float) -> None:
