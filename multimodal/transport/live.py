@@ -42,6 +42,8 @@ __all__ = ["KEEP", "PENDING", "LiveSession", "Seat"]
 
 log = logging.getLogger(__name__)
 
+_FIRST = 10.0
+"""Seconds that a new session is kept for its first connection at least: the answer to an offer is being made."""
 KEEP = 60.0
 """Seconds for which a session without any connection is kept: a tunnel, a lift, a phone that sleeps for a moment."""
 PENDING = 4
