@@ -97,7 +97,7 @@ async def examine_network(
         asked = group.create_task(_ice([(server, credentials) for server in ice], own))
     if place is None:
         return NetworkReport(here.result(), asked.result())
-    visit = Visit(place, token=token, origin=origin, bind_addresses=bind_addresses)
+    visit = Visit(place, token=token, bind_addresses=bind_addresses)
     server = await _server(visit, origin)
     told = [entry for entry in visit.ice if entry[0] not in ice]
     return NetworkReport(here.result(), [*asked.result(), *await _ice(told, own)], server)
@@ -154,6 +154,8 @@ async def _server(visit: Visit, origin: str) -> list[Finding]:
     if found[0].state == "broken":
         return found
     found.append(await _cors(visit, origin))
+    # Of a page that may not play the tour every road would be refused, and of the roads nothing would be known.
+    visit.origin = origin if found[-1].state == "good" else ""
     # One after the other: a seat has one connection at a time, and the newer takes it over.
     try:
         found.append(await visit.webrtc())

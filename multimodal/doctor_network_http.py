@@ -215,9 +215,9 @@ def examine_clock(reply: Reply) -> Finding:
         date = parsedate_to_datetime(reply.headers["date"]).timestamp()
     except (KeyError, ValueError):
         return skipped(name, "its answer has no Date", "let the server, or the proxy before it, send one")
-    # The header was rounded down, and was made somewhere between the question and the answer.
-    ahead = date + 0.5 - (reply.sent + reply.took / 2)
-    unsure = 0.5 + reply.took / 2
+    # Rounded down, made somewhere between question and answer, and by many servers once a second for all answers of it.
+    ahead = date + 1.0 - (reply.sent + reply.took / 2)
+    unsure = 1.0 + reply.took / 2
     if abs(ahead) <= unsure:
         return good(name, tried, f"they agree, within {unsure:.1f} s")
     came = (

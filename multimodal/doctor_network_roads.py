@@ -54,11 +54,8 @@ class Visit:
         self.cursor = -1
         self.ice: list[tuple[str, Credentials | None]] = []
         """Servers that viewers are told of, with the credentials that they get."""
-        self._token, self._origin = token, origin
-        self._settings = settings
-        self._headers: dict[str, str] = {"Origin": origin} if origin else {}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
+        self.origin = origin
+        self._token, self._settings = token, settings
 
     async def webrtc(self) -> Finding:
         """Post an offer, as a player does, and wait for the first message on its data channels."""
@@ -108,7 +105,7 @@ class Visit:
         try:
             began = time.monotonic()
             async with asyncio.timeout(ROAD_LIMIT):
-                link = await join_websocket(url, token=self._token, origin=self._origin)
+                link = await join_websocket(url, token=self._token, origin=self.origin)
             opened = time.monotonic() - began
         except JoinRefused as error:
             came = f"the upgrade was refused: {error.status} {error.code}".rstrip()
@@ -173,6 +170,11 @@ class Visit:
                 await asyncio.to_thread(ask, self.place, "DELETE", self.place.path("whep", self.seat), self._headers)
 
     # ---- the seat and its cursor
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        page = {"Origin": self.origin} if self.origin else {}
+        return {**page, "Authorization": f"Bearer {self._token}"} if self._token else page
 
     def _hello(self) -> wire.Hello:
         formats = ("image/webp", "image/jpeg", "image/png")

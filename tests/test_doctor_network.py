@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -325,7 +326,7 @@ def test_clocks_are_compared_with_what_a_date_can_tell(ahead: float, state: str)
     found = examine_clock(answer(sent=now, date=formatdate(now + ahead, usegmt=True)))
     assert found.state == state
     if state == "broken":
-        assert f"3,600 s {'ahead of' if ahead > 0 else 'behind'} this machine" in found.came
+        assert re.search(rf"3,(?:599|60[01]) s {'ahead of' if ahead > 0 else 'behind'} this machine", found.came)
         assert "chronyc" in found.advice
 
 
