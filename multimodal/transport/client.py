@@ -16,9 +16,9 @@ the same protocol, so a tour can be driven from Python over any road.
         included. What else they bring (assets, errors, the end) counts.
     V8  The hello names, by hash, the pictures held from earlier; one of them is whole as soon as its `asset`
         came, and its bytes are not waited for.
-    V9  On a new connection the hello's cursor is the last event of the last whole bundle, and the pictures that came
-        whole are held. Said again is what may not have been heard: a pause, an interruption or a question whose new
-        epoch has not come, and that a picture is ready which was not shown yet.
+    V9  On a new connection the hello's cursor is the last event of the last whole bundle, the pictures that came whole
+        are held, and what came of others is kept. Said again is what may not have been heard: a pause, an interruption
+        or a question whose new epoch has not come, and that a picture is ready which was not shown yet.
     V10 After `gap` and `snapshot` the cursor is their `seq`, wherever it stood.
     V11 A part that came spoilt is asked for again at once, the holes of a picture after `RESEND_AFTER`, its end when no
         part of any came for as long, the whole of it after `RESEND_LIMIT` times, or once where its hash is wrong; then
@@ -134,6 +134,7 @@ class ViewerProtocol:
         self._out: deque[str] = deque()
         self._sha256: dict[str, str] = {}
         self._assemblies: dict[str, Assembly] = {}
+        self._stale: set[str] = set()
         self._whole: dict[str, bytes] = {}
         self._waiting: dict[str, None] = {}
         self._asked_whole: set[str] = set()
@@ -152,8 +153,7 @@ class ViewerProtocol:
             by_url: pictures do not come over this road.
             resume: False = no hello was said yet that the server may have heard.
         """
-        self._assemblies.clear()
-        self._whole.clear()
+        self._stale.update(self._assemblies)
         hello = msgspec.structs.replace(self._hello, cursor=self.cursor, resume=resume or self._hello.resume)
         self._connect(hello, now, by_url)
         if self._paused is not None:
@@ -270,6 +270,7 @@ class ViewerProtocol:
         if not assembly.add(part.offset, part.payload, now):
             return []
         del self._assemblies[part.key]
+        self._stale.discard(part.key)
         whole = bytes(assembly.data)
         if part.key not in self._sha256:
             # The two channels are not ordered against each other: the asset may still be on its way (V4).
@@ -294,6 +295,11 @@ class ViewerProtocol:
                 raise RemoteProtocolError(f"more than {PENDING_BYTES} bytes of unfinished pictures")
             assembly = self._assemblies[key] = Assembly(total, now)
         if total != len(assembly.data):
+            if key in self._stale:
+                # Begun on another connection, to a server that was started again and encodes anew.
+                self._stale.discard(key)
+                del self._assemblies[key]
+                return self._assembly(key, total, now)
             raise RemoteProtocolError(f"picture {key!r} changed its size to {total} bytes")
         return assembly
 
@@ -312,6 +318,7 @@ class ViewerProtocol:
     def _need(self, key: str) -> None:
         """Ask for the whole of a picture, once; the second time it is given up (V11)."""
         self._assemblies.pop(key, None)
+        self._stale.discard(key)
         if key in self._asked_whole:
             self._waiting.pop(key, None)
             self.ready(key, ok=False, reason="the bytes that came are not the picture's")

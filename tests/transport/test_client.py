@@ -344,7 +344,7 @@ def test_v9_a_new_connection_goes_on_after_the_last_whole_bundle() -> None:
     assert (viewer.cursor, viewer.doubled) == (3, 0)
 
 
-def test_v9_whole_pictures_are_held_and_halves_are_dropped() -> None:
+def test_v9_whole_pictures_are_held_and_halves_are_kept() -> None:
     viewer = greeted()
     one, two = picture("one", 100), picture("two", 100)
     viewer.receive(bundle(reserved(0, one), reserved(1, two)), 0.0)
@@ -354,8 +354,20 @@ def test_v9_whole_pictures_are_held_and_halves_are_dropped() -> None:
     (hello,) = said(viewer)
     assert hello["have"] == [one.sha256[:16]]
     assert viewer.picture_bytes == 0
-    assert viewer.receive(part("two", 0, 100, two.data), 1.0) == [Picture("two", two.data)]
+    assert viewer.receive(part("two", 50, 100, two.data[50:]), 1.0) == [Picture("two", two.data)]
     assert viewer.receive(part("one", 0, 100, one.data), 1.0) == []
+
+
+def test_v9_a_half_of_another_size_is_dropped_on_a_new_connection_only() -> None:
+    viewer = greeted()
+    image = picture("p", 120)
+    viewer.receive(part("p", 0, 100, bytes(60)), 0.0)
+    viewer.rejoin(1.0)
+    viewer.receive(bundle(reserved(0, image)), 1.0)
+    viewer.receive(part("p", 0, 120, image.data[:60]), 1.0)
+    with pytest.raises(RemoteProtocolError, match="changed its size to 100"):
+        viewer.receive(part("p", 60, 100, bytes(40)), 1.0)
+    assert viewer.receive(part("p", 60, 120, image.data[60:]), 1.0) == [Picture("p", image.data)]
 
 
 def test_v9_what_may_not_have_been_heard_is_said_again() -> None:
