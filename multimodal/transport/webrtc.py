@@ -238,6 +238,10 @@ class WebRTCLink:
                 log.warning("closing a peer connection took more than %g s; its sockets may be open", CLOSE_LIMIT)
         finally:
             self._patience = None
+            # aiortc closes by itself, too, in a task that waits for whoever came first, and that may have been us.
+            closed: asyncio.Future[bool] | None = getattr(self._pc, "_RTCPeerConnection__isClosed", None)
+            if closed is not None and not closed.done():
+                closed.set_result(True)
 
     def _adapt_ice(self, addresses: list[str]) -> None:
         # aiortc keeps aioice's connection to itself; the channels exist, so `sctp` does.
