@@ -17,6 +17,7 @@ from multimodal.catalog_command import add_catalog
 from multimodal.commands import PORT, add_commands, add_shop, mapping
 from multimodal.errors import MultiModalError, UsageError
 from multimodal.model_commands import add_model_commands
+from multimodal.narrator_options import add_narrator, narrator_of, narrator_words
 from multimodal.picture_options import (
     add_fetch,
     add_store,
@@ -36,14 +37,17 @@ BENCHES = {
     "batch": "many sessions on one engine, beside generate, the bare manager, transformers serve and vLLM",
     "cancel": "answers given up at random steps and at 100 a second: what is left of them",
     "catalog": "import of 25,000 products in every format: products a second and peak memory",
+    "connect": "30 connects of a real Chromium: offer to first event, beside waiting for all candidates",
     "detok": "text of token ids at 250 and 4,000 tokens, beside transformers' TextStreamer",
     "estimate": "what `multimodal estimate` says, beside the memory and speed of real processes",
     "first-text": "when the first text is there: blocking generate beside a stream processor, pictures on",
+    "hol": "how long words wait while pictures flow: eight disciplines, five roads, aiortc and Chromium",
     "images": "a 3000-px photograph to 800 px beside plain Pillow and pyvips, and 195 odd files",
     "import-time": "what `import multimodal` costs and loads",
     "int8": "a trained model in int8 beside float32: size, speed, perplexity, the same text or not",
     "journal": "an append of one bundle in memory and on Redis, a replay, bytes of an event",
     "links": "a real Chromium behind bad networks, with a hidden tab, and lost last words",
+    "loss": "one lost datagram with words or with the first event: until it is shown, beside bare aiortc",
     "overflow": "200 answers for consumers at half their speed, beside clearing the queue and dropping a tenth",
     "paint": "word/picture pairs on captured pixels, with planted faults in the same run",
     "picture-cache": "lru, size and hybrid on a trace of 2,000 pictures; what `keep_free` costs and buys",
@@ -108,8 +112,7 @@ def parser() -> argparse.ArgumentParser:
 def _add_tour(tour: argparse.ArgumentParser) -> None:
     shop = tour.add_argument_group("what is toured")
     add_shop(shop)
-    shop.add_argument("--narrator", default="script", metavar="script", help="who narrates; this version has: script")
-    shop.add_argument("--lang", default="en", metavar="en", help="language of the narration; this version has: en")
+    add_narrator(tour.add_argument_group("who tells it"))
     pictures = tour.add_argument_group("its pictures")
     add_fetch(pictures)
     add_store(pictures)
@@ -139,10 +142,7 @@ def _add_tour(tour: argparse.ArgumentParser) -> None:
 def _tour(options: argparse.Namespace) -> int:
     if options.json and not options.check:
         raise UsageError("--json needs --check: it is the check that has something to print")
-    if options.narrator != "script":
-        raise UsageError(f"--narrator {options.narrator} is not built yet; this version has: script")
-    if options.lang != "en":
-        raise UsageError(f"--lang {options.lang} is not built yet; this version has: en")
+    narrator_of(options)
     mapping(options)
     if not options.slow_images >= 0:
         raise UsageError(f"--slow-images {options.slow_images} must be 0 or more milliseconds")
@@ -165,7 +165,12 @@ def _serve(options: argparse.Namespace) -> int:
     from multimodal.serving.run import Recordings, serve
 
     columns, own = mapping(options), options.catalog
-    tour = shop_tour(own, options.images, columns, fetch=options.fetch) if own else demo_tour()
+    who, language = narrator_of(options), options.lang
+    tour = (
+        shop_tour(own, options.images, columns, fetch=options.fetch, narrator=who, language=language)
+        if own
+        else demo_tour(who, language)
+    )
     settings = Settings(options.sync_interval, options.late, options.slow_images / 1000, options.speed)
     if options.catalog:
         print(f"{options.catalog}: {tour.catalog.report()}", file=sys.stderr)
@@ -188,7 +193,7 @@ def serve_arguments(options: argparse.Namespace) -> list[str]:
     for name in ("catalog", "images", "map"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
-    return words + picture_words(options)
+    return words + narrator_words(options) + picture_words(options)
 
 
 def _bench(options: argparse.Namespace) -> int:
