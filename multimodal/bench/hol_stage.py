@@ -186,8 +186,8 @@ class Server:
         for each in wires:
             self._count_resent(each)
         stream = MultiModalStream(self._words(), self._images())
-        session = ViewerSession(stream, link, on_record=self._record)
-        session._connection.scheduler = self._discipline.scheduler()
+        scheduler = self._discipline.scheduler()
+        session = ViewerSession(stream, link, on_record=self._record, scheduler=scheduler)
         async with asyncio.timeout(_CLOSED_WITHIN):
             await session.run()
 

@@ -150,7 +150,8 @@ class SendScheduler:
     def start(self, now: float, seq: int = -1) -> None:
         """The viewer's hello came (S1); `seq` is the last event that it holds already."""
         self._started = True
-        self._queued_seq = self._sent_seq = self._acked_seq = seq
+        self._sent_seq = self._acked_seq = seq
+        self._queued_seq = max(self._queued_seq, seq)
         self._heard = now
         self._next_ping = now + PING_INTERVAL
 
@@ -359,6 +360,11 @@ class SendScheduler:
     def unacked_bytes(self) -> int:
         """Picture bytes sent that the viewer has not acknowledged, and that are not written off."""
         return self._sent_bytes - self._acked_bytes - self._written_off
+
+    @property
+    def acked_bytes(self) -> int:
+        """Picture bytes that the viewer has acknowledged."""
+        return self._acked_bytes
 
     @property
     def window_bytes(self) -> int:

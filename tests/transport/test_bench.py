@@ -14,6 +14,8 @@ def test_the_bench_measures_ours_beside_an_unpaced_road() -> None:
         "offer to first event, median",
         "words during pictures, p95",
         "words during pictures, p95, of unpaced",
+        "scheduler's work for an event",
+        "scheduler's work for a part of 4 KiB",
     ]
     assert result["ours"]["words"] == result["peers"]["unpaced"]["words"] == 50
     assert all(entry["value"] > 0 for entry in result["figures"])
