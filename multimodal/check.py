@@ -201,6 +201,7 @@ def _judge(log: SyncLog, glass: Glass, seen: Sequence[dict[str, Any]], path: Pat
         "first_text_ms": first_text,
         "total_ms": last_text,
         "transport": "webrtc",
+        "narrator": start.narrator,
         "sync_interval": start.sync_interval,
         "late": start.late,
         "receipts_agree": agreement >= AGREE_BAR,
@@ -269,6 +270,7 @@ def summary(result: dict[str, Any]) -> str:
             f"layout shift        {result['layout_shift']:g}",
             f"events              {result['events_lost']} lost, {result['events_duplicated']} duplicated",
             f"first text          {result['first_text_ms']} ms, last {result['total_ms']} ms",
+            f"narrator            {result['narrator'] or 'not said'}",
             f"recording           {result['log']}",
         ]
     )

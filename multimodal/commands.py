@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from multimodal.errors import UsageError
+from multimodal.narrator_options import add_narrator, narrator_of
 
 __all__ = ["PORT", "add_commands", "add_shop", "mapping"]
 
@@ -25,6 +26,7 @@ def add_commands(commands: Any) -> None:
         description="Exit code 1 = there is something to remark.",
     )
     add_shop(plan.add_argument_group("what is toured"))
+    add_narrator(plan.add_argument_group("who tells it"))
     plan.add_argument("--sync-interval", type=int, default=3, metavar="N", help="tokens between two sync marks")
     plan.add_argument("--speed", type=float, default=1.0, metavar="X", help="narrate X times as fast (default 1)")
     plan.add_argument(
@@ -130,7 +132,10 @@ def _plan(options: argparse.Namespace) -> int:
     columns = mapping(options)
     if not options.speed > 0:
         raise UsageError(f"--speed {options.speed} must be above 0")
-    tour = shop_tour(options.catalog, options.images, columns) if options.catalog else demo_tour()
+    who, language, own = narrator_of(options), options.lang, options.catalog
+    if not who.planned:
+        raise UsageError(f"--narrator {who.name}: a model's words are not known before it speaks; plan has no timeline")
+    tour = shop_tour(own, options.images, columns, narrator=who, language=language) if own else demo_tour(who, language)
     settings = Settings(options.sync_interval, speed=options.speed)
     result = plan_tour(tour, settings, min_dwell=options.min_dwell, link_kbps=options.link_kbps)
     print(json.dumps(result, ensure_ascii=False) if options.json else plan_text(result))

@@ -27,7 +27,15 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("player", "assets"),
     ("demos", "bench", "check", "recordings"),
     ("replay", "plan", "doctor"),
-    ("picture_options", "catalog_command", "token_command", "commands", "network_options", "model_commands"),
+    (
+        "picture_options",
+        "narrator_options",
+        "catalog_command",
+        "token_command",
+        "commands",
+        "network_options",
+        "model_commands",
+    ),
     ("cli", "__main__"),
 )
 LAZY_UPWARDS = {("sync", "stream"), ("sync", "transport"), ("sync", "browser"), ("sync", "check")}

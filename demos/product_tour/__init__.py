@@ -37,6 +37,7 @@ def render(
     language: str = "en",
     products: Sequence[Product] = (),
     poster: bool = False,
+    narrator: str = "",
     tour: str = "/tour/whep/demo",
     player: str = "/tour/player/product-tour.js",
 ) -> str:
@@ -48,10 +49,11 @@ def render(
         language: BCP 47 tag of narration and catalogue.
         products: those the tour may show, in its order.
         poster: True = the picture at `poster` stands on the stage before the tour starts.
+        narrator: who tells the tour, as the end of "Words: ..."; empty = not said.
         tour: URL of the tour's signalling resource.
         player: URL of the player's module.
     """
-    # Not a template engine: eight words to fill in, each escaped here.
+    # Not a template engine: nine words to fill in, each escaped here.
     page = resources.files(__name__).joinpath("index.html").read_text(encoding="utf-8")
     count = len(products)
     return Template(page).substitute(
@@ -61,6 +63,7 @@ def render(
         tour=escape(tour),
         player=escape(player),
         count=f"{count} things from {escape(name)}" if count > 1 else f"what is new at {escape(name)}",
+        narrator=f"Words: {escape(narrator)}. " if narrator else "",
         poster='<img slot="poster" src="poster" alt="">' if poster else "",
         products="\n".join(_item(product) for product in products[:PRODUCTS_LISTED]),
     )
@@ -82,6 +85,7 @@ def build_routes(
     language: str = "en",
     products: Sequence[Product] = (),
     poster: bytes = b"",
+    narrator: str = "",
     tour: str = "/tour/whep/demo",
     player: str = "/tour/player/product-tour.js",
 ) -> list[BaseRoute]:
@@ -93,6 +97,7 @@ def build_routes(
         language: BCP 47 tag of narration and catalogue.
         products: those the tour may show, in its order.
         poster: a JPEG, PNG or WebP that stands on the stage before the tour starts; empty = none.
+        narrator: who tells the tour, as `render`.
         tour: URL of the tour's signalling resource.
         player: URL of the player's module.
     """
@@ -100,11 +105,21 @@ def build_routes(
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    page = render(name, tagline, language=language, products=products, poster=bool(poster), tour=tour, player=player)
+    page = render(
+        name,
+        tagline,
+        language=language,
+        products=products,
+        poster=bool(poster),
+        narrator=narrator,
+        tour=tour,
+        player=player,
+    )
     shop = {
         "name": name,
         "tagline": tagline,
         "language": language,
+        "narrator": narrator,
         "tour": tour,
         "products": [
             {

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from multimodal.demos.product_tour.narrators import SCRIPT, Narrator, label, language_of, model_voice
 from multimodal.errors import UsageError
+from multimodal.pipes.base import TextPipe
 from multimodal.pipes.catalog import Catalog, CatalogImagePipe, load_catalog
+from multimodal.pipes.extractive import EXTRACTIVE, ExtractiveTextPipe, extractive_plan
 from multimodal.pipes.script import ScriptTextPipe, split_tokens
 from multimodal.stream import MultiModalStream
 from multimodal.sync.cues import Segment, TourPlan, plan_tour
-from multimodal.values import LatePolicy, Place, Product
+from multimodal.values import Cue, LatePolicy, Place, Product
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -50,6 +53,8 @@ class Tour(msgspec.Struct, frozen=True):
     """A tour: the shop's name and line, its catalogue, and the plan of what is said and shown.
 
     `store` prepares its pictures (None = the store that the process shares), `remote` fetches those that have no file.
+    `narrator` says who tells it. A model's words are not known beforehand: then `voice` makes its text pipe, the plan
+    has no words, and pictures come when a product is named.
     """
 
     name: str
@@ -59,14 +64,20 @@ class Tour(msgspec.Struct, frozen=True):
     plan: TourPlan
     store: ImageStore | None = None
     remote: RemotePictures | None = None
+    narrator: str = SCRIPT
+    voice: Callable[[], TextPipe] | None = None
 
-    def text_pipe(self, settings: Settings) -> ScriptTextPipe:
-        """Its words at a narrator's pace."""
+    def text_pipe(self, settings: Settings) -> TextPipe:
+        """Its words at a narrator's pace; a model's as they come."""
+        if self.voice is not None:
+            return self.voice()
+        if self.narrator == EXTRACTIVE:
+            return ExtractiveTextPipe(self.plan, speed=settings.speed)
         tokens = self.plan.tokens
         breaths = {
             i + 1: BREATH for i, token in enumerate(tokens[:-1]) if re.search(r"[.!?。！？]['\"”’)]*\s*$", token)
         }
-        return ScriptTextPipe(list(tokens), gap=GAP, stalls=breaths, speed=settings.speed)
+        return _ScriptPipe(list(tokens), gap=GAP, stalls=breaths, speed=settings.speed)
 
     def image_pipe(self) -> CatalogImagePipe:
         """Its pictures."""
@@ -86,48 +97,97 @@ class Tour(msgspec.Struct, frozen=True):
             settings: how.
             resume: where another process left it; None = from its beginning.
         """
+        named: dict[str, Any] = {"cues": self.plan.cues, "chapters": self.plan.starts}
+        if self.voice is not None:
+            named = {"mentions": self.shown, "markers": True}
         return MultiModalStream(
             text_pipe=self.text_pipe(settings),
             image_pipe=self.image_pipe(),
             sync_interval=settings.sync_interval,
-            cues=self.plan.cues,
-            chapters=self.plan.starts,
+            **named,
             late=settings.late,
             slow_images=settings.slow_images,
             resume=resume,
         )
 
 
-def demo_tour() -> Tour:
-    """The demo shop's tour, as it ships with the package."""
+class _ScriptPipe(ScriptTextPipe):
+    narrator = SCRIPT
+
+
+def demo_tour(narrator: Narrator | None = None, language: str | None = None) -> Tour:
+    """The demo shop's tour, as it ships with the package.
+
+    Args:
+        narrator: who tells it; None = the written script.
+        language: ``en`` or ``zh``; None = English.
+
+    Raises:
+        UsageError: the script in another language than English; what a model needs is not there.
+    """
+    narrator = narrator or Narrator(SCRIPT)
+    language = language_of((), language)
     folder = Path(str(files("multimodal.assets"))) / "demo"
-    catalog = load_catalog(folder / "catalog.json")
+    catalog = load_catalog(folder / ("catalog.zh.json" if language == "zh" else "catalog.json"))
     script = json.loads((folder / "tour.json").read_text(encoding="utf-8"))
-    segments = [_segment(entry) for entry in script["segments"]]
-    plan = plan_tour(segments, catalog.products, split_tokens)
-    return Tour(catalog.shop.name, catalog.shop.tagline, script["language"], catalog, plan)
+    if narrator.name == SCRIPT:
+        if language != script["language"]:
+            raise UsageError(
+                f"--lang {language}: the demo's script is in English; --narrator extractive speaks Chinese"
+            )
+        segments = [_segment(entry) for entry in script["segments"]]
+        plan = plan_tour(segments, catalog.products, split_tokens)
+        return Tour(catalog.shop.name, catalog.shop.tagline, language, catalog, plan)
+    by_id = {product.id: product for product in catalog.products}
+    products = [by_id[entry["sku"]] for entry in script["segments"] if entry["sku"]]
+    return _told_by(narrator, catalog, products, catalog.shop.name, language)
 
 
 def shop_tour(
-    path: Path, images: Path | None = None, mapping: Mapping[str, str] | None = None, *, fetch: bool = False
+    path: Path,
+    images: Path | None = None,
+    mapping: Mapping[str, str] | None = None,
+    *,
+    fetch: bool = False,
+    narrator: Narrator | None = None,
+    language: str | None = None,
 ) -> Tour:
-    """A tour of a shop's own catalogue: each product's title, the beginning of its description, and its price.
+    """A tour of a shop's own catalogue.
 
     Args:
         path: the catalogue, CSV or JSON (`multimodal.pipes.catalog.load_catalog`).
         images: the folder of its pictures.
         mapping: other column names, such as ``{"title": "name"}``.
         fetch: pictures that have a URL and no file will be fetched, and are not warned of.
+        narrator: who tells it; None = the script, which is each product's title, the beginning of its description and
+            its price.
+        language: ``en`` or ``zh``; None = that of most titles.
 
     Raises:
-        UsageError: the catalogue cannot be read, or holds no product.
+        UsageError: the catalogue cannot be read, or holds no product; what a model needs is not there.
     """
     catalog = load_catalog(path, images, mapping=mapping, fetch=fetch)
     if not catalog.products:
         raise UsageError(f"{path} holds no product to tell of: {catalog.report(3)}")
-    segments = [Segment(told(product), product.id) for product in catalog.products]
     name = catalog.shop.name or path.stem
-    return Tour(name, catalog.shop.tagline, "en", catalog, plan_tour(segments, catalog.products, split_tokens))
+    language = language_of(catalog.products, language)
+    if narrator is not None and narrator.name != SCRIPT:
+        return _told_by(narrator, catalog, catalog.products, name, language)
+    segments = [Segment(told(product), product.id) for product in catalog.products]
+    return Tour(name, catalog.shop.tagline, language, catalog, plan_tour(segments, catalog.products, split_tokens))
+
+
+def _told_by(narrator: Narrator, catalog: Catalog, products: Sequence[Product], name: str, language: str) -> Tour:
+    """A tour of these products by a narrator that knows the catalogue."""
+    shop, tagline = catalog.shop.name, catalog.shop.tagline
+    if narrator.planned:
+        plan = extractive_plan(products, shop=shop, language=language, seed=narrator.seed)
+        return Tour(name, tagline, language, catalog, plan, narrator=narrator.name)
+    voice = model_voice(narrator, products, shop=shop, language=language)
+    # Where they stand is not known before they are named; who they are is.
+    cues = [Cue(0, product.images[0].key if product.images else product.id, product=product.id) for product in products]
+    spoken_by = f"remote: {narrator.model}" if narrator.remote else narrator.name
+    return Tour(name, tagline, language, catalog, TourPlan((), tuple(cues)), narrator=spoken_by, voice=voice)
 
 
 def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None, **serving: Any) -> Starlette:
@@ -165,7 +225,14 @@ def tour_app(tour: Tour, settings: Settings, recorder: Recorder | None = None, *
         finally:
             await tours.state.sessions.aclose()
 
-    page = build_routes(tour.name, tour.tagline, language=tour.language, products=tour.shown, poster=_poster(tour))
+    page = build_routes(
+        tour.name,
+        tour.tagline,
+        language=tour.language,
+        products=tour.shown,
+        poster=_poster(tour),
+        narrator=label(tour.narrator),
+    )
     return Starlette(routes=[Mount("/tour", tours), *page], lifespan=lifespan)
 
 

@@ -1,0 +1,78 @@
+"""A tour told by a model, one product after the other: a chain of answers that keeps their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from multimodal.errors import UsageError
+from multimodal.pipes.base import TextPipe, played_already
+from multimodal.values import Token
+
+__all__ = ["GuidedTextPipe"]
+
+BREAK = "\n\n"
+"""Stands between two products, as between the passages of any tour."""
+
+
+class GuidedTextPipe:
+    """Plays one answer after the other (T1-T7); the next is asked for when the one before it ended.
+
+    An answer that fails ends the pipe with its error; closing closes the answer that runs.
+
+    Args:
+        answers: each makes the text pipe of one passage when it is called.
+        narrator: who speaks, for the page and recordings.
+        unit: what one token of these pipes is.
+
+    Raises:
+        UsageError: no answer to play.
+    """
+
+    def __init__(self, answers: Sequence[Callable[[], TextPipe]], *, narrator: str, unit: str = "delta") -> None:
+        if not answers:
+            raise UsageError("GuidedTextPipe has no answer to play; give at least one")
+        self.narrator, self.token_unit = narrator, unit
+        self._answers = list(answers)
+        self._next = 0
+        self._pipe: TextPipe | None = None
+        self._over = False
+
+    def __aiter__(self) -> GuidedTextPipe:
+        if self._over:
+            raise played_already(self)
+        return self
+
+    async def __anext__(self) -> Token:
+        while not self._over:
+            if self._pipe is None:
+                self._pipe = self._answers[self._next]()
+                self._next += 1
+            try:
+                item = await anext(self._pipe)
+            except StopAsyncIteration:
+                ended = Token("")
+            except BaseException:
+                await self.aclose()
+                raise
+            else:
+                token = item if isinstance(item, Token) else Token(item)
+                if not token.last:
+                    return token
+                ended = token
+            await self._close()
+            at_end = self._next == len(self._answers)
+            self._over = at_end
+            if ended.text or not at_end:
+                return Token(ended.text + ("" if at_end else BREAK), last=at_end)
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the tour, and the answer that runs. Twice is once."""
+        self._over = True
+        await self._close()
+
+    async def _close(self) -> None:
+        pipe, self._pipe = self._pipe, None
+        close = getattr(pipe, "aclose", None)
+        if close is not None:
+            await close()
