@@ -194,9 +194,9 @@ def _spoken(words: str) -> Decimal | None:
         if word in _ONES or word in _TENS:
             part += Decimal(_ONES.get(word, _TENS.get(word, 0)))
         elif word == "hundred":
-            part = (part or 1) * 100
+            part = (part or Decimal(1)) * 100
         elif word in _SCALES:
-            total, part = total + (part or 1) * _SCALES[word], Decimal(0)
+            total, part = total + (part or Decimal(1)) * _SCALES[word], Decimal(0)
         elif word in _OTHERS:
             part = (part or Decimal(1)) * _OTHERS[word]
         else:

@@ -1,0 +1,119 @@
+"""A narration behind the fact guard: what passes, what is told, what is left out, and where its tokens stand."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from multimodal.errors import UsageError
+from multimodal.pipes.facts import FactSheet
+from multimodal.pipes.guard import FactGuard, Violation
+from multimodal.pipes.guarded import GuardedTextPipe
+from multimodal.pipes.script import ScriptTextPipe
+from multimodal.sync.conformance import check_text_pipe
+from multimodal.values import Product, Token
+from tests.support import virtual
+
+KETTLE = Product(
+    "kettle",
+    "Halo Kettle",
+    price=Decimal(89),
+    currency="EUR",
+    facts=(("material", "enamelled steel, brass"), ("capacity", "1.6 litres"), ("colour", "deep green")),
+)
+MUG = Product("mug", "Fern Mug", price=Decimal(24), currency="EUR", facts=(("material", "stoneware"),))
+GUARD = FactGuard(FactSheet.of(each) for each in (KETTLE, MUG))
+
+TRUE = ["The Halo Kettle holds 1.6 litres. ", "It is of steel and brass, for eighty-nine euros. "]
+FALSE = ["It holds 1.5 litres. ", "The Fern Mug costs 89 euros. ", "It is of oak. "]
+END = ["The Fern Mug costs 24 euros."]
+
+
+async def said(mode: str, text: str, **more: object) -> tuple[list[Token], GuardedTextPipe]:
+    pipe = GuardedTextPipe(ScriptTextPipe(text, gap=0.01), GUARD, mode, **more)  # type: ignore[arg-type]
+    return [token async for token in pipe], pipe
+
+
+def test_flag_lets_everything_pass_at_once_and_tells() -> None:
+    async def scenario() -> None:
+        told: list[Violation] = []
+        text = "".join([TRUE[0], FALSE[0], TRUE[1], FALSE[1], FALSE[2], *END])
+        tokens, pipe = await said("flag", text, on_violation=told.append)
+        plain = [token async for token in ScriptTextPipe(text, gap=0.01)]
+        assert [token.text for token in tokens] == [token.text for token in plain]
+        assert [(each.kind, each.said, each.product) for each in told] == [
+            ("number", "1.5 litres", "kettle"),
+            ("price", "89 euros", "mug"),
+            ("material", "oak", "mug"),
+        ]
+        assert told == pipe.violations
+        assert "its sheet says: 1.6 litres" in str(told[0])
+        assert pipe.left_out == 0
+
+    virtual(scenario())
+
+
+def test_hold_leaves_false_sentences_out_and_keeps_every_token_in_its_place() -> None:
+    async def scenario() -> None:
+        text = "".join([TRUE[0], FALSE[0], TRUE[1], FALSE[1], FALSE[2], *END])
+        tokens, pipe = await said("hold", text)
+        plain = [token async for token in ScriptTextPipe(text, gap=0.01)]
+        assert len(tokens) in (len(plain), len(plain) + 1)
+        assert "".join(token.text for token in tokens) == "".join([*TRUE, *END])
+        assert pipe.left_out == 3
+        # A sentence comes with the token behind it, whole.
+        shown = [(number, token.text) for number, token in enumerate(tokens) if token.text]
+        lengths = [len([each async for each in ScriptTextPipe(piece)]) for piece in TRUE[:1]]
+        assert shown[0] == (lengths[0], TRUE[0])
+
+    virtual(scenario())
+
+
+def test_stop_ends_before_the_first_false_sentence_and_closes_the_pipe() -> None:
+    async def scenario() -> None:
+        script = ScriptTextPipe("".join([TRUE[0], FALSE[0], TRUE[1]]), gap=0.01)
+        pipe = GuardedTextPipe(script, GUARD, "stop")
+        assert "".join([token.text async for token in pipe]) == TRUE[0]
+        assert [each.said for each in pipe.violations] == ["1.5 litres"]
+        assert script._ended
+
+    virtual(scenario())
+
+
+def test_a_sentence_without_an_end_is_judged_all_the_same() -> None:
+    async def scenario() -> None:
+        tokens, pipe = await said("hold", "and it goes on and on " * 100 + "for 7 euros")
+        first = next(number for number, token in enumerate(tokens) if token.text)
+        assert first < 400
+        assert [each.said for each in pipe.violations] == ["7 euros"]
+
+    virtual(scenario())
+
+
+def test_a_listener_that_fails_harms_nobody() -> None:
+    async def scenario() -> None:
+        def broken(violation: Violation) -> None:
+            raise RuntimeError("no")
+
+        tokens, _ = await said("flag", FALSE[0], product="kettle", on_violation=broken)
+        assert "".join(token.text for token in tokens) == FALSE[0]
+
+    virtual(scenario())
+
+
+def test_a_guarded_pipe_keeps_the_contract() -> None:
+    text = "".join([*TRUE, *END])
+    for mode in ("flag", "hold", "stop"):
+        check_text_pipe(
+            lambda mode=mode: GuardedTextPipe(ScriptTextPipe(text, gap=0.01), GUARD, mode),  # type: ignore[misc]
+            text=text,
+            run=virtual,
+        )
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(UsageError, match="there are: flag, hold, stop"):
+        GuardedTextPipe(ScriptTextPipe("a"), GUARD, "drop")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="without a fact sheet"):
+        FactGuard([])
