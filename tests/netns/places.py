@@ -181,8 +181,6 @@ async def look(options: argparse.Namespace) -> None:
     secure = f"--unsafely-treat-insecure-origin-as-secure=http://{SERVER}:{PORT}"
     async with launch(args=[secure]) as browser, open_page(browser) as page:
         await page.add_init_script(_NOTES)
-        if options.relay:
-            await page.add_init_script("window.relayOnly = true;")
         await page.goto(f"http://{SERVER}:{PORT}/")
         servers = [{"urls": options.relay, "username": user, "credential": password}] if options.relay else []
         await _told_to_go()
@@ -199,7 +197,7 @@ _NOTES = """(() => {
   const Real = window.RTCPeerConnection, Socket = window.WebSocket, get = window.fetch;
   window.RTCPeerConnection = class extends Real {
     constructor(config) {
-      super(window.relayOnly ? { ...config, iceTransportPolicy: 'relay' } : config);
+      super(config);
       this.addEventListener('connectionstatechange', () => this.connectionState === 'connected' && roads.push('whep'));
     }
   };
@@ -220,6 +218,7 @@ _NOTES = """(() => {
     window.tour = document.querySelector('product-tour');
     window.began = performance.now();
     tour.iceServers = servers;
+    if (servers.length) tour.iceTransportPolicy = 'relay';
     tour.play();
   };
   window.told = () => {
