@@ -96,6 +96,7 @@ class Door:
         self._making: dict[str, asyncio.Future[LiveSession]] = {}
         self._taken: dict[str, Chair] = {}
         self._about: dict[str, tuple[str, str]] = {}
+        self._places: dict[tuple[str, str], Callable[[], None]] = {}
 
     async def enter(self, tour: str, token: str, address: str = "") -> Chair:
         """A new viewer, or one that comes again with its token (D1, D2). Cancelling gives up what was begun.
@@ -278,6 +279,10 @@ class Door:
         if self._live.get(name) is live:
             del self._live[name]
             self._about.pop(name, None)
+        # Seats that were not given up go on elsewhere: their tokens are good there, and here they take no place.
+        for seat in live.seats.values():
+            if (free := self._places.get((name, seat.name))) is not None:
+                free()
 
     @staticmethod
     def _open_ended(name: str) -> bool:
@@ -365,15 +370,19 @@ class Door:
         self._about[ticket.session] = (ticket.tour, grant.session)
         if grant.key:
             self._taken[grant.key] = chair
-        spent = self.turnstile.spent
+        spent, place = self.turnstile.spent, (ticket.session, ticket.viewer)
 
-        def left() -> None:
+        def free() -> None:
+            del self._places[place]
             if self._taken.get(grant.key) is chair:
                 del self._taken[grant.key]
             self.turnstile.stand(address)
+
+        def left() -> None:
+            free()
             (spent.close if seat.greeted else spent.release)(grant)
 
-        seat.on_left = left
+        self._places[place], seat.on_left = free, left
         return chair
 
 

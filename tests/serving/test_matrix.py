@@ -546,6 +546,25 @@ def test_a_token_shown_five_times_at_once_opens_one_seat() -> None:
     check(scenario)
 
 
+def test_seats_of_a_session_that_goes_on_elsewhere_take_no_place_here() -> None:
+    async def scenario(served: Served) -> None:
+        token, door = served.token(), served.app.state.door
+        async with watching(served, token) as alice, watching(served, served.token()):
+            await served.app.state.sessions.aclose()
+            assert (await alice.task).ended == "the server is stopping"
+        assert (door._taken, door._places, door._about, door._live) == ({}, {}, {}, {})
+        assert door.turnstile.traffic.seats("127.0.0.1") == 0
+        # Nothing was given up: the token opens a seat again, where nobody has taken the old one over.
+        async with watching(served, token) as again:
+            assert again.seat != alice.seat
+            assert len(door._places) == 1
+        await served.ask("DELETE", f"whep/demo/{again.seat}", token)
+        await until(lambda: not door._live)
+        assert (door._taken, door._places, door._about, door._live) == ({}, {}, {}, {})
+
+    check(scenario, quotas=Quotas(seats_per_address=2))
+
+
 def test_a_seat_has_so_many_connections_that_never_said_hello() -> None:
     async def scenario(served: Served) -> None:
         async with watching(served, served.token()) as alice:
