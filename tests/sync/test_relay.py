@@ -109,6 +109,29 @@ def test_both_ways_are_delayed_by_their_own_profile() -> None:
     clean(scenario)
 
 
+def test_two_connections_of_one_viewer_wait_in_one_queue() -> None:
+    async def scenario() -> None:
+        # 20 kB/s: each datagram of 1,000 bytes takes 50 ms, whichever connection it is of.
+        profile = Network(LinkProfile(bytes_per_s=20_000), LinkProfile())
+        async with between(profile) as (relay, server, viewer, front), UdpRelay(profile, beside=relay) as other:
+            second = await Socket.open()
+            there = relay_port(await other.rewrite_answer(answer(server.address[1])))
+            viewer.transport.sendto(b"first", front)
+            second.transport.sendto(b"second", (HOST, there))
+            await until(lambda: len(server.got) == 2)
+            begin = asyncio.get_running_loop().time()
+            backs = {data: back for _, data, back in server.got}
+            for _ in range(3):
+                server.transport.sendto(bytes(1000), backs[b"first"])
+                server.transport.sendto(bytes(1000), backs[b"second"])
+            await until(lambda: len(viewer.got) == len(second.got) == 3)
+            assert max(viewer.got[-1][0], second.got[-1][0]) - begin >= 0.29
+            assert relay.down.counters.delivered == 6
+            second.transport.close()
+
+    clean(scenario)
+
+
 def test_loss_and_order_are_the_profiles() -> None:
     async def scenario() -> None:
         profile = LinkProfile(jitter=0.05, lose=(3, 7), duplicate=0.3)

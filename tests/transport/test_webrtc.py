@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -14,6 +15,8 @@ from multimodal import wire
 from multimodal.errors import ChannelClosedError, MessageTooLarge, RemoteProtocolError, TransportError
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
+from multimodal.sync.link import LinkProfile
+from multimodal.sync.relay import UdpRelay
 from multimodal.transport.base import Inbound
 from multimodal.transport.session import Limits, ViewerSession
 from multimodal.transport.viewer import Viewer
@@ -82,6 +85,126 @@ def test_messages_up_to_the_limit_pass_and_larger_ones_are_refused_here() -> Non
             server.send_event("é" * (wire.MESSAGE_LIMIT_BYTES // 2 + 1))
         await client.aclose()
         await server.aclose()
+
+    clean(scenario)
+
+
+SMALLER = "a=max-message-size:16384\r\n"
+
+
+async def connect_to(limit: str) -> tuple[WebRTCLink, WebRTCLink]:
+    """A server whose viewer's offer has this line, or none, for aiortc's own."""
+    client, offer = await WebRTCLink.offering()
+    assert "a=max-message-size:262144\r\n" in offer
+    server, answer = await WebRTCLink.answering(offer.replace("a=max-message-size:262144\r\n", limit))
+    await client.accept(answer)
+    return server, client
+
+
+@pytest.mark.parametrize(
+    ("line", "limit"),
+    [
+        ("", wire.MESSAGE_LIMIT_BYTES),
+        ("a=max-message-size:0\r\n", wire.MESSAGE_LIMIT_BYTES),
+        ("a=max-message-size:65536\r\n", wire.MESSAGE_LIMIT_BYTES),
+        ("a=max-message-size:4096\r\n", 4096),
+        (SMALLER, 16_384),
+    ],
+)
+def test_what_the_peer_takes_in_one_message_is_the_limit(line: str, limit: int) -> None:
+    async def scenario() -> None:
+        server, client = await connect_to(line)
+        await asyncio.gather(server.opened(), client.opened())
+        assert server.message_limit_bytes == limit
+        assert client.message_limit_bytes == wire.MESSAGE_LIMIT_BYTES
+        server.send_image(bytes(limit))
+        assert await client.receive() == Inbound("images", bytes(limit))
+        with pytest.raises(MessageTooLarge, match=f"{limit:,}|{limit}"):
+            server.send_image(bytes(limit + 1))
+        await client.aclose()
+        await server.aclose()
+
+    clean(scenario)
+
+
+@pytest.mark.parametrize("size", ["1", "4095", "-5", "9" * 5000, "many"])
+def test_a_peer_that_takes_next_to_nothing_is_refused(size: str) -> None:
+    async def scenario() -> None:
+        client, offer = await WebRTCLink.offering()
+        with pytest.raises(RemoteProtocolError, match=r"max-message-size|malformed"):
+            await WebRTCLink.answering(offer.replace("262144", size))
+        await client.aclose()
+
+    clean(scenario)
+
+
+def test_a_tour_fits_into_what_its_viewer_takes() -> None:
+    async def scenario() -> None:
+        server, client = await connect_to(SMALLER)
+        largest = 0
+        for name in ("send_event", "send_image"):
+            send = getattr(server, name)
+
+            def watched(data: str | bytes, send: Callable[[str | bytes], None] = send) -> None:
+                nonlocal largest
+                largest = max(largest, len(data if isinstance(data, bytes) else data.encode()))
+                send(data)
+
+            setattr(server, name, watched)
+        words = [f"{'w' * 300}{number} " for number in range(200)]
+        stream = MultiModalStream(
+            ScriptTextPipe(words, gap=0.0), ScriptImagePipe([picture(f"p{i}", 100_000) for i in range(2)])
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ViewerSession(stream, server).run())
+            watching = group.create_task(Viewer(client).watch())
+        seen = watching.result()
+        assert seen.text == "".join(words)
+        assert set(seen.pictures) == {"p0", "p1"}
+        assert 12_000 < largest <= 16_384
+
+    clean(scenario)
+
+
+@pytest.mark.parametrize("mtu_bytes", [1232, 1252])
+def test_a_tour_passes_a_link_that_takes_1280_bytes(mtu_bytes: int) -> None:
+    """What IPv6 and IPv4 leave of 1,280 bytes to UDP."""
+
+    async def scenario() -> None:
+        async with UdpRelay(LinkProfile(mtu_bytes=mtu_bytes)) as relay:
+            client, offer = await WebRTCLink.offering(bind_addresses=["127.0.0.1"])
+            server, answer = await WebRTCLink.answering(UdpRelay.rewrite_offer(offer), bind_addresses=["127.0.0.1"])
+            await client.accept(await relay.rewrite_answer(answer))
+            async with asyncio.TaskGroup() as group:
+                running = group.create_task(ViewerSession(make_stream((100_000, 60_000), gap=0.01), server).run())
+                watching = group.create_task(Viewer(client).watch())
+            seen = watching.result()
+            assert seen.text == "".join(WORDS)
+            assert set(seen.pictures) == {"p0", "p1"}
+            assert running.result() == "end"
+            assert relay.down.counters.too_large == relay.up.counters.too_large == 0
+            assert relay.down.counters.delivered_bytes > 160_000
+
+    clean(scenario)
+
+
+class Deaf(Viewer):
+    """It acknowledges nothing."""
+
+    def _flush(self) -> None:
+        self.protocol._out = deque(each for each in self.protocol._out if '"ack"' not in each)
+        super()._flush()
+
+
+def test_a_viewer_that_never_acks_gets_every_word() -> None:
+    async def scenario() -> None:
+        server, client = await connect()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ViewerSession(make_stream((300_000,), gap=0.02), server).run())
+            watching = group.create_task(Deaf(client).watch())
+        seen = watching.result()
+        assert seen.text == "".join(WORDS)
+        assert not seen.pictures, "no more than the first window of it left"
 
     clean(scenario)
 
