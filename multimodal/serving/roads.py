@@ -92,8 +92,16 @@ class _Roads:
         else:
             cursor = _cursor(request.headers.get("last-event-id", ""))
             chair = await self._chair(tour, seat_id, token, address_of(request))
-            known = bool(seat_id) or chair.seat.greeted
-            hello = wire.Hello(cursor=cursor, resume=cursor >= 0) if known else wire.Hello()
+            if cursor >= 0 and not (seat_id or chair.seat.greeted or chair.live.kept.fold.seq >= 0):
+                # An EventSource comes back to where it was opened, after the end, too: it would tell the tour for ever.
+                await chair.live.leave(chair.seat, "it knows another tour")
+                raise Problem(
+                    404,
+                    "no_such_seat",
+                    "a Last-Event-ID of another seat, and this address begins a new one",
+                    "come back to /sse/{tour}/{seat}: the first message, and Location, say which it is",
+                )
+            hello = wire.Hello(cursor=cursor, resume=cursor >= 0)
         path = session_path(request.scope.get("root_path", ""), tour, chair.ticket.id)
         return _EventStream(self._door, self._streams, chair, hello, path, vouch=request.method == "GET")
 

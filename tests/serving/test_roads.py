@@ -406,6 +406,23 @@ def test_curl_goes_on_after_the_last_event_id_and_fetches_a_picture() -> None:
     check(scenario, limits=Limits(linger=0.2), gap=0.03)
 
 
+def test_last_event_id_without_a_seat_goes_on_in_a_shared_tour_and_begins_no_other() -> None:
+    async def scenario(served: Served) -> None:
+        told, _ = await curl("-H", "Last-Event-ID: 5", f"{served.base}/sse/demo")
+        assert json.loads(told)["error"]["code"] == "no_such_seat"
+        await until(lambda: not served.live)
+        first = Viewer(await join_websocket(f"{served.base}/whep/demos/kettle"))
+        watching = asyncio.ensure_future(first.watch())
+        await until(lambda: first.protocol.cursor >= 20)
+        told, _ = await curl("-H", "Last-Event-ID: 5", f"{served.base}/sse/demos/kettle")
+        messages = [json.loads(event.data) for event in SSEDecoder().feed(told)]
+        rest = [event["seq"] for message in messages if message["type"] == "bundle" for event in message["events"]]
+        await watching
+        assert rest == list(range(6, len(first.seen.events)))
+
+    check(scenario, shared=["demos/kettle"], limits=Limits(linger=0.2), gap=0.01)
+
+
 async def problem(response: httpx2.Response) -> tuple[int, str]:
     error = response.json()["error"]
     assert error.keys() == {"code", "message", "hint"}
