@@ -124,6 +124,13 @@ class Journal(Protocol):
             LeaseLost: see J2.
         """
 
+    async def release(self, lease: Lease) -> None:
+        """Give up the lease, so that another writer may open the session at once; what is kept stays.
+
+        Raises:
+            LeaseLost: see J2.
+        """
+
     async def append(self, lease: Lease, entries: Sequence[Entry]) -> None:
         """Keep bundles, in order (J1): all of them, or none.
 

@@ -116,6 +116,10 @@ class MemoryJournal:
         """See `Journal.renew`."""
         self._own(lease)
 
+    async def release(self, lease: Lease) -> None:
+        """See `Journal.release`."""
+        self._own(lease).held_until = self._clock()
+
     async def append(self, lease: Lease, entries: Sequence[Entry]) -> None:
         """See `Journal.append`. Nothing awaits in it."""
         for entry in entries:

@@ -120,6 +120,7 @@ class RedisJournal:
                 "open": lua.OPEN,
                 "append": lua.APPEND,
                 "renew": lua.APPEND,
+                "release": lua.RELEASE,
                 "mark": lua.MARK,
                 "read": lua.READ,
                 "first_seq": lua.ENDS,
@@ -138,6 +139,10 @@ class RedisJournal:
     async def renew(self, lease: Lease) -> None:
         """See `Journal.renew`."""
         await self._write("renew", lease)
+
+    async def release(self, lease: Lease) -> None:
+        """See `Journal.release`."""
+        await self._write("release", lease)
 
     async def append(self, lease: Lease, entries: Sequence[Entry]) -> None:
         """See `Journal.append`. Redis does it in one piece; what it does not confirm in time it may have kept."""

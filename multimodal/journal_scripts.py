@@ -18,7 +18,7 @@ hash: writer, epoch, `until` (when the lease ends), the bounds, and the snapshot
 
 from __future__ import annotations
 
-__all__ = ["APPEND", "ENDS", "MARK", "OPEN", "READ"]
+__all__ = ["APPEND", "ENDS", "MARK", "OPEN", "READ", "RELEASE"]
 
 # Every script: KEYS = state, events; ARGV[1] = the time in ms, "" = Redis' own.
 _COMMON = """
@@ -157,6 +157,17 @@ local no = refused()
 if no then return no end
 redis.call('HSET', state, 'mark_seq', ARGV[7], 'mark', ARGV[8])
 hold(now())
+return {'ok'}
+"""
+)
+
+RELEASE = (
+    _COMMON
+    + _OWNED
+    + """
+local no = refused()
+if no then return no end
+redis.call('HSET', state, 'until', whole(now()))
 return {'ok'}
 """
 )

@@ -246,6 +246,21 @@ async def a_session_has_one_writer(store: Store) -> None:
 
 
 @check
+async def a_lease_that_is_given_up_lets_another_writer_in_at_once(store: Store) -> None:
+    journal, lease = await opened(store)
+    await journal.append(lease, [entry(0)])
+    await journal.release(lease)
+    other = await journal.open("s", "another")
+    assert other.epoch > lease.epoch
+    assert await journal.last_seq("s") == 0
+    await journal.append(other, [entry(1)])
+    with pytest.raises(LeaseLost):
+        await journal.release(lease)
+    with pytest.raises(LeaseHeld):
+        await journal.open("s", "a third")
+
+
+@check
 async def the_same_writer_gets_its_session_again_and_its_older_lease_ends(store: Store) -> None:
     journal, first = await opened(store)
     second = await journal.open("s", "ann")

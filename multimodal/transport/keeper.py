@@ -183,6 +183,12 @@ class Keeper:
             log.warning("the journal cannot be read, a viewer gets a snapshot instead: %s", error)
             return None
 
+    async def release(self) -> None:
+        """This process stops: another may write the session at once, and need not wait for the lease to end."""
+        if self._lease is not None:
+            with suppress(JournalError):
+                await self._journal.release(self._lease)
+
     async def forget(self) -> None:
         """Nobody can come back: the journal need not keep it."""
         with suppress(JournalError):

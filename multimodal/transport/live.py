@@ -277,7 +277,9 @@ class LiveSession:
             finally:
                 if self._own_journal is not None:
                     await self._own_journal.aclose()
-                elif not self._goes_on:
+                elif self._goes_on:
+                    await self.kept.release()
+                else:
                     await self.kept.forget()
         return self.reason
 
