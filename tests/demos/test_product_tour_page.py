@@ -207,7 +207,7 @@ def test_it_plays_stands_still_and_shows_its_own_measurements(visit: Any, width:
         "shift": 0,
         "stage": True,
         "words": True,
-        "focus": "play",
+        "focus": "button play",
     }
 
 
