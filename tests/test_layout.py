@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("values", "events", "errors", "_version"),
     ("wire", "sse_reader", "memory", "weights", "estimate"),
     ("pipes", "sync"),
-    ("tape", "turn", "pumps", "pictures", "conversation", "stream"),
+    ("tape", "turn", "pumps", "shelf", "pictures", "conversation", "stream"),
     ("journal_base", "journal_memory", "journal_scripts", "journal_redis", "journal", "transport"),
     ("serving", "browser", "glass"),
     ("player", "assets"),
