@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable
 
 from multimodal.pipes.base import Describes, Fits, Forgets, ImagePipe, Wants
 from multimodal.pumps import Inbox, describe, pump_images
+from multimodal.shelf import Shelf
 from multimodal.sync.aligner import Aligner
 from multimodal.values import Cue, EncodedImage, ViewerNeeds
 
@@ -48,7 +49,7 @@ class PictureDesk:
         self._describes = pipe if isinstance(pipe, Describes) else None
         self._forgets = pipe if isinstance(pipe, Forgets) else None
         self._cues = list(cues)
-        self._pictures: dict[str, EncodedImage] = {}
+        self._pictures = Shelf()
         self._settled: set[str] = set()
         self._ready: set[str] | None = None  # what the viewer holds decoded; None = none says so
         self._asked: dict[str, None] = {}  # of the pipe, and not settled
@@ -183,6 +184,10 @@ class PictureDesk:
         """The bytes of a picture that came."""
         return self._pictures.get(key)
 
+    def close(self) -> None:
+        """No picture is asked for any more."""
+        self._pictures.close()
+
     def due(self, key: str) -> int | None:
         """The boundary at which a picture is wanted first; None = no cue names it."""
         every = self._inbox.turn.every
@@ -202,7 +207,7 @@ class PictureDesk:
         if image.key in self._pictures:
             log.warning("the image pipe gave picture %r twice; the first is kept", image.key)
             return
-        self._pictures[image.key] = image
+        self._pictures.put(image)
         self._settle(image.key)
         turn = self._inbox.turn
         if turn.every is not None and turn.every.anchor(image.key) is None:
