@@ -188,14 +188,17 @@ class MultiModalStream:
         if self._closed:
             return
         self._closed = True
-        for task in self._talk.tasks:
-            task.cancel()
-        if self._talk.tasks:
-            await asyncio.wait(self._talk.tasks)
-        else:
-            for pipe in (self._text, self._images):
-                await close_pipe(pipe)
-        self._inbox.wake()
+        try:
+            for task in self._talk.tasks:
+                task.cancel()
+            if self._talk.tasks:
+                await asyncio.wait(self._talk.tasks)
+            else:
+                for pipe in (self._text, self._images):
+                    await close_pipe(pipe)
+        finally:
+            self._desk.close()
+            self._inbox.wake()
 
     def __aiter__(self) -> MultiModalStream:
         return self
