@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import json
 import sys
 import time
@@ -158,6 +159,9 @@ async def watch(options: argparse.Namespace) -> None:
     """Watch as a player does: by itself on whatever road there is."""
     from multimodal.transport.resilient import ResilientViewer
 
+    # What a road loads at its first use is no part of the switch to it.
+    for library in ("aiortc", "httpx2", "websockets.asyncio.client"):
+        importlib.import_module(library)
     await _told_to_go()
     watched = Watched()
     viewer = ResilientViewer(URL, hello=_hello(), on_show=watched.show)
