@@ -1,0 +1,448 @@
+"""What may be said of the demo catalogue and what may not: 200 sentences with a planted falsehood, 200 true ones.
+
+A line is `product| sentence`: the product that is spoken of when the sentence begins, "-" for none. What is false stands
+in [brackets], which are taken out before the sentence is judged: a guard that points at another word has not found it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["FALSE", "TRUE", "Case"]
+
+
+class Case(NamedTuple):
+    """One sentence; `start` to `end` is what is false in it, of no length where all is true."""
+
+    language: str
+    product: str
+    sentence: str
+    start: int
+    end: int
+
+
+def _cases(language: str, lines: str) -> tuple[Case, ...]:
+    found = []
+    for line in lines.strip().splitlines():
+        product, _, marked = line.partition("| ")
+        start = max(0, marked.find("["))
+        end = max(0, marked.find("]") - 1)
+        sentence = marked.replace("[", "").replace("]", "")
+        found.append(Case(language, "" if product == "-" else product, sentence, start, end))
+    return tuple(found)
+
+
+_FALSE_EN = """
+-| The Halo Kettle costs [79 euros].
+-| You can have the Halo Kettle for [ninety-nine euros].
+halo-kettle| It is yours for [€98].
+halo-kettle| It sells at [$89].
+halo-kettle| At [89 pounds], it is fairly priced.
+halo-kettle| Now reduced to [69.90 euros].
+-| The Halo Kettle holds [1.8 litres].
+-| The Halo Kettle holds [two litres] of water.
+-| The Halo Kettle is made of enamelled steel and [copper].
+-| The hoop of the Halo Kettle is [oak].
+halo-kettle| The hoop over the lid is carved from [walnut].
+halo-kettle| Its enamel is a deep [blue].
+halo-kettle| A kettle in glossy [red] enamel, with a long spout.
+halo-kettle| It weighs [1.3 grams].
+halo-kettle| It weighs [2.3 kilograms] empty.
+halo-kettle| The kettle carries a guarantee of [ten years].
+halo-kettle| It boils in [four minutes].
+-| The Halo Kettle, made by [Alessi], works on gas, electric and induction.
+-| The Pebbledash Mug costs [twenty-nine euros].
+-| The Pebbledash Mug is [forty-two euros].
+-| Our Pebbledash Mug comes at [24 dollars].
+pebbledash-mug| It is priced at [2.40 euros].
+pebbledash-mug| It takes [250 millilitres], a proper morning coffee.
+pebbledash-mug| It takes [half a litre] of tea.
+pebbledash-mug| The mug stands [twelve centimetres] tall.
+pebbledash-mug| It stands [10 inches] tall.
+-| The Pebbledash Mug is thrown in [porcelain].
+pebbledash-mug| Under the glaze is fine [bone china].
+pebbledash-mug| The glaze is [turquoise], freckled with iron.
+pebbledash-mug| Cream on the outside and [emerald] within.
+pebbledash-mug| It comes in a set of [six].
+-| The Brooklet Carafe costs [56 euros].
+-| The Brooklet Carafe is [64 EUR].
+brooklet-carafe| Forty-six euros for the carafe, and [twelve euros] more for the tumbler.
+brooklet-carafe| It holds [1.5 litres].
+brooklet-carafe| It holds [one and a half litres] of water.
+brooklet-carafe| It holds [1100 litres] of water.
+-| The Brooklet Carafe is blown from [crystal].
+-| The Brooklet Carafe is moulded in clear [plastic].
+brooklet-carafe| The stopper is [cork].
+brooklet-carafe| The glass has a faint [green] tint.
+brooklet-carafe| It comes with [four] tumblers.
+brooklet-carafe| It is [32 centimetres] high.
+-| The Grindle Mill costs [93 euros].
+-| The Grindle Mill is [thirty-five euros].
+grindle-mill| You pay [39 Swiss francs].
+grindle-mill| It costs [thirty nine dollars].
+-| The Grindle Mill is turned from [beech].
+-| The Grindle Mill is turned from one block of [cherry].
+-| The Grindle Mill has a grinder of [stainless steel].
+grindle-mill| The knob on top is [chrome].
+grindle-mill| It stands [31 centimetres] tall.
+grindle-mill| It stands [twenty-eight centimetres] tall.
+grindle-mill| It stands [21 millimetres] tall.
+grindle-mill| The mill is stained [black].
+grindle-mill| The grinder has [eighteen] settings.
+-| The Otterby Stool costs [190 euros].
+-| The Otterby Stool is [one hundred and ninety euros].
+-| The Otterby Stool costs [a hundred and nine euros].
+otterby-stool| It is [119 pounds sterling].
+otterby-stool| It stands on [four] splayed legs.
+otterby-stool| This is a [four]-legged stool.
+otterby-stool| The seat is [65 centimetres] high.
+otterby-stool| The seat is [fifty-four centimetres] from the floor.
+otterby-stool| It carries [150 kilograms].
+otterby-stool| It carries up to [220 kg].
+-| The Otterby Stool is made of [pine] and brass.
+-| The Otterby Stool is oak with a ring of [copper].
+otterby-stool| The ring is of [stainless steel].
+otterby-stool| The seat is covered in [leather].
+otterby-stool| The legs are painted [white].
+-| The Tidewater Vase costs [86 euros].
+-| The Tidewater Vase is [seventy-eight euros].
+tidewater-vase| It is [68 yen].
+tidewater-vase| It is [18 centimetres] tall.
+tidewater-vase| It is [82 cm] tall.
+tidewater-vase| It is [twenty-three centimetres] tall.
+-| The Tidewater Vase is [porcelain].
+-| The Tidewater Vase is of hand-cut [glass].
+tidewater-vase| Its glaze is [crimson].
+tidewater-vase| The glaze is a soft [lavender].
+-| The Tidewater Vase is a tall vase in [saffron yellow].
+tidewater-vase| It has [twenty] flutes.
+-| The Vesper Lamp costs [154 euros].
+-| The Vesper Lamp is [a hundred and fifty-four euros].
+vesper-lamp| It is [€1,450].
+vesper-lamp| You will find it at [145 US dollars].
+-| The Vesper Lamp has a base of [marble].
+-| The Vesper Lamp has a [walnut] base.
+vesper-lamp| The shade is [silk].
+vesper-lamp| The shade is made of [paper].
+vesper-lamp| The shade is [pink].
+vesper-lamp| It stands [84 centimetres] high.
+vesper-lamp| The cord is [3 metres] long.
+vesper-lamp| The cord is [two feet] long.
+vesper-lamp| The cord is of braided [nylon].
+vesper-lamp| The lamp takes a bulb of [60 watts].
+-| The Merrin Clock costs [59 euros].
+-| The Merrin Clock is [eighty-five euros].
+merrin-clock| It costs [95 cents].
+merrin-clock| Its diameter is [28 centimetres].
+merrin-clock| It is [eighteen inches] across.
+merrin-clock| It runs on [two] AA batteries.
+merrin-clock| It needs [3 AA batteries].
+-| The Merrin Clock is made of brass and [walnut].
+-| The Merrin Clock has a case of [silver].
+merrin-clock| The second hand is [blue].
+merrin-clock| The cradle is [mahogany].
+merrin-clock| A battery lasts [eighteen months].
+-| The Harrow Board costs [45 euros].
+-| The Harrow Board is [fifty-eight euros].
+harrow-board| It is cut from one plank of [maple].
+harrow-board| It is cut from [olive wood].
+harrow-board| A thong of [hemp] is threaded through the loop.
+harrow-board| It is [94 centimetres] long.
+harrow-board| It is [49 inches] long.
+harrow-board| It measures 49 x [25] cm.
+harrow-board| It measures [45] by 22 centimetres.
+harrow-board| It is [3.2 centimetres] thick.
+harrow-board| It is [two centimetres] thick.
+-| The Marram Salt Pig costs [63 euros].
+-| The Marram Salt Pig is [thirty-three euros].
+marram-salt-pig| It holds [800 grams] of salt.
+marram-salt-pig| It holds [six kilograms] of salt.
+marram-salt-pig| It comes with a spoon of [olive wood].
+marram-salt-pig| The spoon is [oak].
+marram-salt-pig| It is glazed in [mint].
+marram-salt-pig| It is saffron yellow outside and [white] inside.
+-| The Rosehip Bowl costs [27 euros].
+rosehip-bowl| It is [23 cm] across.
+rosehip-bowl| It is glazed in [cobalt blue].
+-| The Rosehip Bowl is carved from [marble].
+emberley-candlestick| It is cast in [bronze].
+emberley-candlestick| It weighs [1.9 kg].
+emberley-candlestick| The candle is of [paraffin wax] and [two] of them are included.
+-| The Squall Umbrella Stand holds [a dozen] umbrellas.
+-| The Squall Umbrella Stand costs [182 euros].
+squall-umbrella-stand| The tray below is [bamboo].
+-| The Rillet Watering Can holds [four litres].
+-| The Rillet Watering Can is of [zinc] and brass.
+-| The Quarry Bookends are sawn from [granite].
+quarry-bookends| They weigh [8.4 kilograms] each.
+-| The Thrum Pouf costs [one hundred and ninety-three euros].
+-| The Thrum Pouf is knitted in [cotton].
+thrum-pouf| The pouf is [olive green].
+"""
+
+_FALSE_ZH = """
+-| 光环烧水壶售价 [98 欧元]。
+-| 光环烧水壶只要[八十六欧元]。
+halo-kettle| 它的价格是 [89 美元]。
+halo-kettle| 现在买只要[八十九元]。
+halo-kettle| 容量 [2 升]。
+halo-kettle| 一次能烧[一点八升]水。
+halo-kettle| 提梁用[橡木]制成。
+halo-kettle| 壶身是鲜亮的[红色]。
+halo-kettle| 它重 [1.3 克]。
+-| 石砾马克杯卖[四十二欧元]。
+pebbledash-mug| 这只杯子用[骨瓷]烧成。
+pebbledash-mug| 容量 [530 毫升]，早上喝咖啡正好。
+pebbledash-mug| 高[十二厘米]。
+pebbledash-mug| 釉面是[天蓝色]的。
+-| 小溪玻璃水瓶售价 [64 欧元]。
+brooklet-carafe| 它能装[一点五升]水。
+brooklet-carafe| 瓶身由[水晶]制成。
+brooklet-carafe| 附送[四只]水杯。
+-| 格林胡椒磨用整块[橡木]车制。
+-| 格林胡椒磨的磨芯是[不锈钢]的。
+grindle-mill| 高 [12 厘米]。
+grindle-mill| 价格为[三十六欧元]。
+grindle-mill| 旋钮是[紫铜]的。
+-| 水獭圆凳有[四条]腿。
+otterby-stool| 座高 [54 厘米]。
+otterby-stool| 可以承重[一百五十千克]。
+otterby-stool| 圆环是[不锈钢]的。
+otterby-stool| 它的价格是[一百九十欧元]。
+-| 潮汐花瓶是[玻璃]的。
+tidewater-vase| 花瓶施[翠绿色]的釉。
+tidewater-vase| 高 [82 厘米]。
+tidewater-vase| 只卖[六十六欧元]。
+-| 暮光台灯的灯罩用[真丝]制成。
+-| 暮光台灯的底座是[大理石]。
+vesper-lamp| 电线长 [3 米]。
+vesper-lamp| 售价[一百五十四欧元]。
+vesper-lamp| 灯罩是[粉色]的。
+-| 梅林座钟的钟壳是[银]制的。
+merrin-clock| 直径 [28 厘米]。
+merrin-clock| 需要[两节] AA 电池。
+merrin-clock| 一根细细的[蓝]针走着秒。
+-| 田垄面包板由[枫木]切成。
+harrow-board| 板长 [94 厘米]。
+harrow-board| 厚[两厘米]。
+harrow-board| 价格是 [45 欧元]。
+-| 沙草盐罐能装 [800 克]盐。
+marram-salt-pig| 附带一只[橡木]小勺。
+marram-salt-pig| 内壁是[白色]的。
+-| 蔷薇果碗直径[二十三厘米]。
+rosehip-bowl| 大碗施[钴蓝]釉。
+-| 余烬烛台由[青铜]铸成。
+-| 骤雨伞架可以放[十二把]雨伞。
+-| 细流浇水壶容量 [4.1 升]。
+-| 山石书挡由[花岗岩]切成。
+-| 绒线坐墩是[灰色]的，直径 60 厘米。
+"""
+
+_TRUE_EN = """
+-| Good evening, and welcome to Larkmoor.
+-| Welcome! Let us look at a few things together, one at a time.
+-| Thank you for coming; a thousand thanks, really.
+-| First of all, pour yourself a glass of water and sit down.
+-| There are fifteen or so ways to begin, and none of them is wrong.
+-| We have all day, so take a second to settle in.
+-| One more thing before we start.
+-| The Halo Kettle costs 89 euros.
+-| The Halo Kettle costs eighty-nine euros.
+-| The Halo Kettle: €89.00.
+halo-kettle| It is yours for 89 EUR.
+halo-kettle| It is a stovetop kettle in deep green enamel.
+halo-kettle| A hoop of ash and brass rises over the lid.
+halo-kettle| It holds 1.6 litres, or 1600 ml if you prefer.
+halo-kettle| It holds 1,600 millilitres.
+halo-kettle| Empty, it weighs 1.3 kg.
+halo-kettle| That makes it one point three kilograms on the scales.
+halo-kettle| It weighs 1300 grams.
+halo-kettle| It works on gas, electric and induction hobs.
+halo-kettle| The spout is long and narrow, so the pour stays slow and exact.
+halo-kettle| Once it sings, you know the tea is only minutes away.
+halo-kettle| It is, in a word, a kettle you will want to leave out.
+-| The Pebbledash Mug is twenty-four euros.
+-| At 24 euros, the Pebbledash Mug is a small pleasure.
+pebbledash-mug| It is a straight-sided stoneware mug.
+pebbledash-mug| The cream glaze is freckled with iron.
+pebbledash-mug| Its glaze breaks to rust along the rim, and the foot is bare clay.
+pebbledash-mug| It takes three hundred and fifty millilitres.
+pebbledash-mug| That is 0.35 litres.
+pebbledash-mug| It stands ten centimetres high.
+pebbledash-mug| It can go into the dishwasher and the microwave.
+pebbledash-mug| No two mornings are quite the same.
+pebbledash-mug| You will reach for it first thing in the morning.
+-| The Brooklet Carafe is clear borosilicate glass.
+-| The Brooklet Carafe costs forty-six euros.
+brooklet-carafe| Its tumbler rests upside down over the neck.
+brooklet-carafe| It holds 1.1 litres.
+brooklet-carafe| It holds 110 centilitres.
+brooklet-carafe| Carafe and tumbler come as a set of two, so to speak.
+brooklet-carafe| A glass of water is never far away.
+brooklet-carafe| Put it on the night table, and you are all set.
+-| The Grindle Mill is 39 euros.
+-| The Grindle Mill is turned from one block of walnut.
+grindle-mill| Inside is a ceramic grinder.
+grindle-mill| The brass knob on top sets the grind from dust to gravel.
+grindle-mill| It stands 21 cm tall.
+grindle-mill| It is twenty-one centimetres tall.
+grindle-mill| It measures 210 millimetres in height.
+grindle-mill| Wipe it with a dry cloth, and that is that.
+grindle-mill| Turn it once or twice over a tomato.
+-| The Otterby Stool stands on three legs.
+-| The Otterby Stool is a three-legged stool in oak.
+-| The Otterby Stool costs a hundred and nineteen euros.
+-| The Otterby Stool costs one hundred nineteen euros.
+otterby-stool| It is €119.
+otterby-stool| It carries 120 kilograms.
+otterby-stool| It carries 120 kg.
+otterby-stool| The seat is 45 centimetres high and dished by hand.
+otterby-stool| That is 0.45 metres from the floor.
+otterby-stool| A ring of brass ties the legs together and serves as a footrest.
+otterby-stool| The finish is hard wax oil.
+otterby-stool| It is the one you will fight over at breakfast.
+otterby-stool| Everyone wants to sit on it, and only one can.
+-| The Tidewater Vase is 68 euros.
+-| The Tidewater Vase is a round-bellied vase in cobalt glaze.
+tidewater-vase| It is cobalt blue, and 28 centimetres tall.
+tidewater-vase| It is made of stoneware, and its flutes are cut by hand.
+tidewater-vase| They twist as they climb, so the colour pools in the grooves.
+tidewater-vase| Inside it is glazed, so it holds water.
+tidewater-vase| Even half full it looks generous.
+tidewater-vase| A single branch in it says more than a hundred words.
+-| The Vesper Lamp costs 145 euros.
+-| The Vesper Lamp is one hundred and forty-five euros.
+vesper-lamp| Its terracotta base is thrown on the wheel.
+vesper-lamp| The shade is natural linen.
+vesper-lamp| It has a brass neck with a turning switch.
+vesper-lamp| The cord is two metres of braided cotton.
+vesper-lamp| The cord is 200 cm long.
+vesper-lamp| It takes an E27 bulb, which is not included.
+vesper-lamp| It stands forty-eight centimetres high.
+vesper-lamp| As the evening draws in, the room turns gold... well, that is up to you.
+vesper-lamp| It makes a quiet corner at the end of the day.
+-| The Merrin Clock is silent.
+-| The Merrin Clock costs ninety-five euros.
+-| At €95.00 the Merrin Clock is ours at Larkmoor.
+merrin-clock| The brass case stands in a cradle of oak.
+merrin-clock| A thin red second hand goes round the face.
+merrin-clock| It runs on one AA battery.
+merrin-clock| Its movement is silent quartz, and it has no alarm.
+merrin-clock| Sixty seconds a minute, and not a sound.
+merrin-clock| It tells the time twenty-four hours a day.
+merrin-clock| Seconds pass, and nobody hears them.
+-| The Harrow Board is cut from one plank of cherry.
+-| The Harrow Board costs fifty-four euros.
+harrow-board| It is 49 centimetres long and 22 wide.
+harrow-board| It measures 49 x 22 cm.
+harrow-board| It measures 49 by 22 by 2.3 centimetres.
+harrow-board| It is 23 millimetres thick.
+harrow-board| Oil it twice a year.
+harrow-board| Wipe it clean and oil it two times a year.
+harrow-board| The handle ends in a loop with a leather thong.
+harrow-board| Bread tastes better when it is cut on wood.
+harrow-board| It hangs where the bread is and never crowds the worktop.
+-| The Marram Salt Pig costs thirty-six euros.
+-| The Marram Salt Pig is saffron yellow, with cream inside.
+marram-salt-pig| It holds 600 grams of salt.
+marram-salt-pig| It holds 0.6 kg of salt.
+marram-salt-pig| A beech spoon is included.
+marram-salt-pig| It is thrown in one piece and stands 16 centimetres high.
+marram-salt-pig| Its wide mouth takes a whole hand.
+marram-salt-pig| You add a pinch, then a second one.
+-| The Rosehip Bowl is 72 euros.
+-| The Rosehip Bowl is a wide bowl in oxblood glaze.
+rosehip-bowl| It is 32 cm across and 10 cm high.
+rosehip-bowl| The red runs thin at the rim and leaves a pale line.
+rosehip-bowl| It is deep enough for a week of fruit.
+rosehip-bowl| Fill it with apples on Sunday and it will see you through seven days.
+rosehip-bowl| No two firings draw it alike.
+rosehip-bowl| Stoneware like this goes into the dishwasher.
+-| The Emberley Candlestick is cast iron.
+-| The Emberley Candlestick costs 42 euros.
+emberley-candlestick| It is blackened with wax and weighs 0.9 kilograms.
+emberley-candlestick| That is nine hundred grams.
+emberley-candlestick| One candle of beeswax is included.
+emberley-candlestick| The loop at its side is made for one finger.
+emberley-candlestick| The dish is 16 centimetres across.
+emberley-candlestick| Carry it from room to room as in the old days.
+-| The Squall Umbrella Stand holds eight umbrellas.
+-| The Squall Umbrella Stand costs one hundred and twenty-eight euros.
+squall-umbrella-stand| It is rust red, of powder-coated steel and oiled oak.
+squall-umbrella-stand| It is 56 centimetres tall, and the tray lifts out.
+squall-umbrella-stand| On a rainy day, whatever drips gathers in the oak tray.
+-| The Rillet Watering Can is copper and brass, tinned inside.
+-| The Rillet Watering Can holds 1.4 litres.
+rillet-watering-can| It is eighteen centimetres high and thirty-one long.
+rillet-watering-can| It costs 84 euros, and your ferns will thank you.
+-| The Quarry Bookends are white marble with grey veins.
+quarry-bookends| The two of them weigh 4.8 kilograms each, with felt underneath.
+quarry-bookends| There are two bookends in the set, for 78 euros.
+-| The Thrum Pouf is plum, and knitted in wool.
+thrum-pouf| Its filling is felt offcuts, and it is 60 centimetres across.
+thrum-pouf| It costs a hundred and thirty-nine euros.
+-| That was our tour; if one of these speaks to you, ask away at any time.
+"""
+
+_TRUE_ZH = """
+-| 大家好，欢迎来到云雀原。
+-| 今天我们一起来看几样东西，一件一件慢慢看。
+-| 先给自己倒一杯水，坐下来歇一会儿。
+-| 千万别着急，我们有的是时间。
+-| 光环烧水壶售价 89 欧元。
+-| 光环烧水壶只要八十九欧元。
+halo-kettle| 外层是深绿色珐琅。
+halo-kettle| 白蜡木与黄铜合成的提梁高高架在壶盖上方。
+halo-kettle| 容量 1.6 升，也就是 1600 毫升。
+halo-kettle| 一次能烧一点六升水。
+halo-kettle| 重 1.3 公斤。
+halo-kettle| 燃气灶、电炉和电磁炉都能用。
+halo-kettle| 水一开，一家人就都围过来了。
+-| 石砾马克杯二十四欧元。
+pebbledash-mug| 直身的炻器，奶油色釉面上散布着铁褐色斑点。
+pebbledash-mug| 容量三百五十毫升，高十厘米。
+pebbledash-mug| 釉色在杯口泛出铁锈红。
+pebbledash-mug| 洗碗机和微波炉都可以用，十分省心。
+-| 小溪玻璃水瓶用硼硅玻璃制成，透明。
+brooklet-carafe| 容量 1.1 升，水瓶和水杯各一只。
+brooklet-carafe| 有人口渴的时候，拿起来就能喝。
+brooklet-carafe| 价格是四十六欧元。
+-| 格林胡椒磨用整块胡桃木车制，内装陶瓷磨芯。
+grindle-mill| 顶上的黄铜旋钮可调粗细。
+grindle-mill| 高 21 厘米，售价三十九欧元。
+grindle-mill| 用干布一擦就行。
+-| 水獭圆凳有三条外撇的凳腿。
+otterby-stool| 座高四十五厘米，承重 120 千克。
+otterby-stool| 售价一百一十九欧元。
+otterby-stool| 一道黄铜圆环把凳腿连成一体。
+otterby-stool| 凳面是手工挖出的，一坐就知道。
+-| 潮汐花瓶高 28 厘米，施钴蓝釉。
+tidewater-vase| 凹槽由手工刻出，一路旋转向上。
+tidewater-vase| 六十八欧元就能带回家。
+tidewater-vase| 插上一枝花，整个房间都不一样了。
+-| 暮光台灯的底座是赤陶，灯罩是本色亚麻。
+vesper-lamp| 电线是两米长的棉编织线。
+vesper-lamp| 高四十八厘米，E27 灯泡，不含。
+vesper-lamp| 售价 145 欧元。
+-| 梅林座钟的黄铜钟壳立在橡木托座上。
+merrin-clock| 一根细细的红针走着秒。
+merrin-clock| 直径十八厘米，用一节 AA 电池。
+merrin-clock| 一天二十四小时，它都不出声。
+-| 田垄面包板由整块樱桃木切成，穿着皮绳。
+harrow-board| 长 49 厘米，宽 22 厘米，厚 2.3 厘米。
+harrow-board| 每年上油两次。
+harrow-board| 五十四欧元，用一辈子。
+-| 沙草盐罐能装六百克盐，也就是 0.6 千克。
+marram-salt-pig| 藏红花黄，内壁奶油色，附榉木小勺。
+-| 蔷薇果碗直径三十二厘米，施牛血红釉。
+rosehip-bowl| 深得能装下一周的水果。
+-| 余烬烛台由铸铁制成，重 900 克。
+-| 骤雨伞架是铁锈红的，可放八把雨伞。
+-| 细流浇水壶由紫铜和黄铜制成，内壁镀锡。
+-| 山石书挡是白色大理石，带灰色纹理，每只 4.8 千克。
+-| 绒线坐墩用梅子紫的羊毛织成，里面填着毛毡边料。
+thrum-pouf| 一百三十九欧元，双脚一放就不想起来。
+"""
+
+FALSE = (*_cases("en", _FALSE_EN), *_cases("zh", _FALSE_ZH))
+TRUE = (*_cases("en", _TRUE_EN), *_cases("zh", _TRUE_ZH))
