@@ -265,9 +265,9 @@ class Connection:
             # It has seen what the journal lost, and with it this process: what follows has those numbers again.
             if fold.seq < 0:
                 raise Over("nothing is known any more of what this viewer has seen", True, left=True)
-            self._tell_snapshot(fold.missed(hello.cursor))
+            self._tell_snapshot(fold.missed(hello.cursor, self.scheduler.message_bytes))
         elif not again and fold.seq >= 0:
-            self._tell_snapshot(fold.take())
+            self._tell_snapshot(fold.take(self.scheduler.message_bytes))
         elif again and fold.seq >= 0:
             # What was described before the cursor, and did not arrive whole, has to come anew.
             self._queue_known(fold.assets)
@@ -387,7 +387,7 @@ class Connection:
                 if bundles is None:
                     bundles = await self.live.kept.read(self.cursor)
                 if bundles is None:
-                    self._tell_snapshot(self.live.kept.fold.missed(self.cursor))
+                    self._tell_snapshot(self.live.kept.fold.missed(self.cursor, self.scheduler.message_bytes))
                     bundles = []
                 for bundle in bundles:
                     await self._room()

@@ -31,8 +31,8 @@ __all__ = ["TEXT_BYTES", "Fold", "State"]
 
 TEXT_BYTES = 16 * 1024
 """The end of the narration, in UTF-8: some ten minutes of it, and a quarter of a message."""
-_ROOM = MESSAGE_LIMIT_BYTES - 4 * 1024
-"""Bytes of one snapshot, what its message adds left out."""
+_SPARE = 4 * 1024
+"""Bytes that a message keeps free beside its snapshot; an eighth of a small one."""
 
 
 class Fold:
@@ -108,15 +108,22 @@ class Fold:
         """Keys of the pictures on the stage, or behind a preview there."""
         return {reveal.key for reveal in self.shown}
 
-    def take(self) -> tuple[Snapshot, ...]:
+    def take(self, message_bytes: int = MESSAGE_LIMIT_BYTES) -> tuple[Snapshot, ...]:
         """Where the stream stands, in as many snapshots as messages need; () before its first event.
 
-        What is on the stage comes first. Of pictures that have gone from it, the preview is left out.
+        What is on the stage comes first. Of pictures that have gone from it, the preview is left out, and of the
+        narration what does not fit into half of the first message.
+
+        Args:
+            message_bytes: what the viewer takes in one message.
         """
         if self.last is None:
             return ()
         last = self.last
+        most = message_bytes - min(_SPARE, message_bytes // 8)
         text = "".join(self._text)
+        if message_bytes < MESSAGE_LIMIT_BYTES:
+            text = text.encode()[-most // 2 :].decode(errors="ignore")
         now = self.wanted
         order = sorted(self.assets.values(), key=lambda asset: (asset.key not in now, asset.key in self.revealed))
         parts: list[Snapshot] = []
@@ -137,14 +144,14 @@ class Fold:
             previews=tuple(sorted(self._previews)),
             ended=self._ended,
         )
-        room = _ROOM - len(encode_event(head))
+        room = most - len(encode_event(head))
         for asset in order:
             if asset.key in self.revealed and asset.key not in now:
                 asset = msgspec.structs.replace(asset, placeholder="")
             size = len(encode_event(asset)) + 1
             if size > room and (chosen or not parts):
                 parts.append(_part(head, chosen, not parts))
-                room, chosen = _ROOM, []
+                room, chosen = most, []
             chosen.append(asset)
             room -= size
         if chosen or not parts:
@@ -177,9 +184,9 @@ class Fold:
             shown=shown,
         )
 
-    def missed(self, after: int) -> tuple[Gap | Snapshot, ...]:
-        """What a viewer gets whose cursor is older than what is kept."""
-        parts = self.take()
+    def missed(self, after: int, message_bytes: int = MESSAGE_LIMIT_BYTES) -> tuple[Gap | Snapshot, ...]:
+        """What a viewer gets whose cursor is older than what is kept; `message_bytes` as for `take`."""
+        parts = self.take(message_bytes)
         if not parts:
             return ()
         head = parts[0]
