@@ -1,4 +1,4 @@
-"""A snapshot for a viewer that takes small messages: each part fits; the narration's end and every picture are there."""
+"""A snapshot for a viewer that takes small messages: each part fits, and nothing but old narration is left out."""
 
 from __future__ import annotations
 
