@@ -82,7 +82,8 @@ class Shelf:
         return msgspec.structs.replace(image, data=os.pread(self._file.fileno(), size, offset))
 
     def close(self) -> None:
-        """Let go of the file. Twice is once."""
+        """Let go of the file; what comes afterwards stays in memory. Twice is once."""
+        self._full = True
         if self._file is not None:
             self._file.close()
             self._file = None
