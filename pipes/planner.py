@@ -19,6 +19,7 @@ import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.pipes import planner_en_words, planner_zh
+from multimodal.pipes.boundary_signs import SHORT
 from multimodal.pipes.fact_words import CODE_NAMES
 from multimodal.pipes.facts import LANGUAGES, Fact, FactSheet, parts_of
 from multimodal.pipes.planner_base import Clause, Family, Links, Picker, neat
@@ -114,6 +115,7 @@ class _Told:
         self._skip_brand = skip_brand
         self._before: FactSheet | None = None
         self._price_said: Fact | None = None
+        self._began = ""
 
     def passage(self, sheet: FactSheet, place: str) -> Passage:
         """The next product's."""
@@ -130,7 +132,8 @@ class _Told:
         parts = [spaced(family.text, {**words.words, **slots})] if self._language == "zh" else []
         parts = parts or [family.text.format_map({**words.words, **slots})]
         if described:
-            parts += sentences[1:] if "esc}" in family.text else sentences
+            begun = "esc}" in family.text
+            parts += sentences[1:] if begun else [words.introduced(sentences[0], noun), *sentences[1:]]
             # A description of some length leaves less to be said in other words.
         spoken = "\n".join(parts)[len(words.the) :] if described else ""
         used = _slots(family)
@@ -157,7 +160,11 @@ class _Told:
         groups: list[tuple[Fact, tuple[str, ...]]] = []
         for fact in sheet.facts:
             name = re.sub(r"[\s_-]+", " ", fact.name).casefold()
-            if fact.kind == "price" or name in CODE_NAMES or any(fact.name == known.name for known, _ in groups):
+            if (
+                fact.name in words.price_names
+                or name in CODE_NAMES
+                or any(fact.name == known.name for known, _ in groups)
+            ):
                 continue
             values = sheet.values(fact.name)[:6]
             if any(len(value.split()) > VALUE_WORDS or len(value) > 120 or "\n" in value for value in values):
@@ -179,7 +186,7 @@ class _Told:
         room = float(DESCRIPTION_WORDS)
         for sentence in found[:2]:
             room -= len(sentence) / 2 if self._language == "zh" else len(sentence.split())
-            if room < 0 or "://" in sentence or not re.search(r"\w", sentence):
+            if room < 0 or not _whole(sentence):
                 break
             said.append(sentence)
         return said[: self._picker.number(1, 2)]
@@ -203,7 +210,7 @@ class _Told:
                 said.setdefault(kind, (words.values(fact, values), fact))
             if fact.name == words.brand_name:
                 said["brand"] = (fact.value, fact)
-        if price is not None and price.name in ("price", "价格"):
+        if price is not None and price.name in ("price", "价格") and " " in price.value:
             said["price"] = (price.value, price)
         step = self._step(price)
         have = {*said, *words.words, *(("desc", "Desc") if noun else ())}
@@ -219,7 +226,11 @@ class _Told:
         special = [family for family in fits if _slots(family) & {"material", "colour", "price", "brand"}]
         if special and len(special) < len(fits) and not self._picker.chance(0.25):
             fits = [family for family in fits if family not in special]
-        return self._picker.pick("family", fits), said
+        # Two families may begin alike; heard one after the other they would be one.
+        other = [family for family in fits if _beginning(family) != self._began]
+        family = self._picker.pick("family", other or fits)
+        self._began = _beginning(family)
+        return family, said
 
     def _step(self, price: Fact | None) -> int:
         """Whether the price is clearly lower (-1) or higher (1) than that of the product before; 0 = neither."""
@@ -228,7 +239,8 @@ class _Told:
             return 0
         number, _, money = price.value.partition(" ")
         other, _, theirs = before.value.partition(" ")
-        if not money or money.rstrip("s") != theirs.rstrip("s") or not Decimal(other):
+        plain = all(re.fullmatch(r"\d+(?:\.\d+)?", figure) for figure in (number, other))
+        if not plain or not money or money.rstrip("s") != theirs.rstrip("s") or not Decimal(other):
             return 0
         share = Decimal(number) / Decimal(other)
         return -1 if share < Decimal("0.8") else 1 if share > Decimal("1.3") else 0
@@ -267,13 +279,25 @@ class _Told:
         if fact.kind == "material" and sum(_says(spoken, part) for part in parts) * 2 >= len(parts):
             return True
         known = {word.casefold() for word in re.findall(r"\w+", spoken)}
-        return all(word.casefold() in known for word in re.findall(r"\w+", fact.value) if len(word) > 3)
+        own = [word.casefold() for word in re.findall(r"\w{4,}", fact.value)]
+        return sum(word in known for word in own) * 2 >= len(own) > 0
 
 
 def _may_end_in_a_price(clauses: list[Clause]) -> bool:
     """Whether the price can be said in one breath with what is said before it."""
     verbs = [clause for clause in clauses if clause.form in ("verb", "side")]
     return len(clauses) == len(verbs) == 1 and verbs[0].fact.kind == "number"
+
+
+def _whole(sentence: str) -> bool:
+    """Whether it is one: not cut off at an abbreviation, with its brackets closed, and nothing for machines."""
+    last = re.sub(r"[.!?。！？\"'”’」』)]+$", "", sentence).split()[-1:] or [""]
+    closed = all(sentence.count(begin) == sentence.count(end) for begin, end in ("()", "[]", "（）", "“”", "「」"))
+    return closed and last[0].lower() not in SHORT and "://" not in sentence and re.search(r"\w", sentence) is not None
+
+
+def _beginning(family: Family) -> str:
+    return family.text[:2] if family.text[:1] > "\x7f" else family.text.split()[0].rstrip(",")
 
 
 def _slots(family: Family) -> set[str]:

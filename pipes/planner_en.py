@@ -55,7 +55,7 @@ class English:
         head = CUT.split(title, maxsplit=1)[0].strip() or title
         last = head.split()[-1].casefold() if head.split() else ""
         plural = last in PLURALS or (len(last) > 3 and last.endswith("s") and not SINGULARS.search(last))
-        plain = len(title.split()) <= 5 and CUT.search(title) is None and title.isascii() and title[:1].isalpha()
+        plain = len(title.split()) <= 5 and CUT.search(title) is None and title.isascii() and title[:1].isalnum()
         self.the = f"the {title}" if plain and not ARTICLED.match(title) else title
         self._number = int(plural)
         self._noun = last if last in NOUNS and plain and len(title.split()) > 1 else ""
@@ -69,7 +69,7 @@ class English:
 
     def called(self, name: str) -> str:
         """A fact's name as it stands within a sentence: small letters, but for abbreviations."""
-        words = re.sub(r"[_-]+", " ", name).split()
+        words = re.sub(r"[_-]+", " ", name.rpartition(":")[2] or name).split()
         return " ".join(word if word.isupper() and len(word) > 1 else word.lower() for word in words)
 
     def values(self, fact: Fact, values: tuple[str, ...]) -> str:
@@ -92,6 +92,12 @@ class English:
         if FINITE.search(bare) or last not in bare.casefold():
             return ""
         return sentence[0].lower() + sentence[1:-1]
+
+    def introduced(self, sentence: str, noun: str) -> str:
+        """The first sentence of a description as a sentence of its own; `noun` = `noun_phrase` of it."""
+        if not noun or self._picker.pick("introduced", (True, False)):
+            return sentence
+        return f"{neat(self.words['it'])} {self.words['is']} {noun}."
 
     def links(self, before: FactSheet | None, sheet: FactSheet) -> Links:
         """What this product has in common with the one before, for transitions: nothing but what both sheets say."""
@@ -125,14 +131,21 @@ class English:
             if concept == "size" and len(values) == 1:
                 return Clause("own", f"the size is {said}", fact)
             verb = self._picker.pick(f"verb {concept}", VERBS[concept])
-            return Clause("alone" if comma and fact.kind != "material" else "verb", self.fill(verb, said), fact)
+            if comma and fact.kind != "material":
+                return Clause("alone", self.fill(f"{{it}} {verb}", said), fact)
+            return Clause("verb", self.fill(verb, said), fact)
         if name in NAME_VERBS:
             verb = name if not self._number else NAME_VERBS[name]
             return Clause("verb", f"{verb} {said}", fact)
-        return self._other(fact, name, said, comma)
+        return self._other(fact, name, values, said)
 
-    def _other(self, fact: Fact, name: str, said: str, comma: bool) -> Clause:
+    def _other(self, fact: Fact, name: str, values: tuple[str, ...], said: str) -> Clause:
         first = said.split()[0].casefold() if said.split() else ""
+        if len(values) > 1:
+            choice = f"{', '.join(values[:-1])} or {values[-1]}"
+            form = self._picker.pick("choice", ("for the {name}, choose {v}", "the {name}: {v}"))
+            return Clause("alone", form.format(name=name, v=choice), fact)
+        comma = "," in said
         plural = name.endswith("s") and not SINGULARS.search(name)
         own = "the" if not ARTICLED.match(name) else ""
         subject = f"{own} {name}".strip()
@@ -148,7 +161,7 @@ class English:
         if name in ("power", "batteries", "battery", "power supply") and "batter" in said.casefold() and not comma:
             return Clause("verb", f"{'runs' if not self._number else 'run'} on {said}", fact)
         if plural and fact.kind == "number" and COUNT.fullmatch(said) and said not in ("1", "one"):
-            return Clause("verb", self.fill(f"{{has}} {{v}} {name}", said), fact)
+            return Clause("verb", f"{self.words['has']} {said} {name}", fact)
         if first in VALUE_VERBS and not plural and not comma:
             return Clause("own", f"{subject} {said}", fact)
         simple = len(said.split()) <= 6 and (said[:1].islower() or said[:1].isdigit()) and len(name.split()) <= 3
@@ -160,7 +173,9 @@ class English:
 
     def price(self, fact: Fact) -> str:
         """A sentence of the price."""
-        forms = PRICES_FROM if fact.name == "price from" else PRICES
+        forms: tuple[str, ...] = PRICES_FROM if fact.name == "price from" else PRICES
+        if " " not in fact.value:  # no money's name: the sentence must say that it is a price
+            forms = tuple(form for form in forms if "price" in form or "costs" in form or "label" in form)
         return self.fill(self._picker.pick("price", forms), fact.value)
 
     def price_verb(self, fact: Fact) -> str:
@@ -193,7 +208,7 @@ class English:
             ):
                 out.append(f"{neat(taken[0][len(self.words['is']) + 1 :])}, {self.words['it']} {verbs.pop(0)}.")
                 continue
-            out.append(f"{self._subject(bool(out))} {_listed(taken)}.")
+            out.append(f"{self._begun(bool(out), _listed(taken))}.")
         own = [clause.text for clause in clauses if clause.form == "own"]
         if out and own and "," not in out[-1] and " and " not in out[-1] and self._picker.chance(0.5):
             out[-1] = f"{out[-1][:-1]}, and {own.pop(0)}."
@@ -202,19 +217,20 @@ class English:
                 out.append(f"{neat(own.pop(0))}, and {own.pop(0)}.")
             else:
                 out.append(f"{neat(own.pop(0))}.")
-        out += [f"{neat(clause.text)}." for clause in clauses if clause.form == "alone" and ":" in clause.text[:60]]
-        for clause in clauses:
-            if clause.form == "alone" and ":" not in clause.text[:60]:
-                orders = clause.text.startswith("to look after")
-                out.append(f"{neat(clause.text)}." if orders else f"{neat(self.words['it'])} {clause.text}.")
-        return out
+        return out + [f"{neat(clause.text)}." for clause in clauses if clause.form == "alone"]
 
-    def _subject(self, again: bool) -> str:
-        plain = neat(self.words["it"])
-        if not self._noun:
-            return plain
-        forms = (plain, f"The {self._noun}") if again else (plain, plain, f"The {self._noun}")
-        return self._picker.pick("subject", forms)
+    def _begun(self, again: bool, verbs: str) -> str:
+        """Subject and verbs; a further sentence about the same thing says so now and then."""
+        plain, noun = neat(self.words["it"]), f"The {self._noun}"
+        ways = [plain, *([noun] if self._noun else [plain]), *([f"{plain} also"] if again else [plain])]
+        subject = self._picker.pick(f"subject {again}", ways)
+        verb, _, rest = verbs.partition(" ")
+        if subject.endswith(" also"):
+            if verb in (self.words["costs"], self.words["starts"]):
+                subject = plain
+            elif verb == self.words["is"]:
+                return f"{plain} {verb} also {rest}"
+        return f"{subject} {verbs}"
 
     def fill(self, form: str, value: str) -> str:
         """A form with this product's number and a value."""

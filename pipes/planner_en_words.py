@@ -191,7 +191,7 @@ NOUNS = words_of(
     "headphones jacket jar jeans jug kettle keyboard knife ladle lamp lantern mill mirror mug napkin necklace notebook "
     "oven pan pen pillow planter plate pot pouf puzzle rack ring rug scarf shelf shirt shoes skillet sneakers sofa "
     "speaker spoon stand stool suitcase table tablecloth teapot tent toaster towel tray trousers tumbler umbrella vase "
-    "wallet watch bookends bookend can pig"
+    "wallet watch bookends bookend can"
 )
 """Nouns by which a product may be called after its title was said."""
 PLURALS = words_of("bookends boots earrings gloves headphones jeans shoes sneakers trousers scissors")

@@ -48,6 +48,9 @@ FAMILIES = (
     Family("再来认识{the}：{desc}"),
     Family("{this}{the}，{desc}"),
     Family("还有{the}：{desc}"),
+    Family("然后是{the}：{desc}"),
+    Family("请看{the}，{desc}"),
+    Family("接下来，{the}：{desc}"),
     Family("喜欢{material}的话，可以看看{the}。"),
     Family("同样用了{same_material}的，还有{the}。"),
     Family("也是{same_colour}的，还有{the}。"),
@@ -151,6 +154,11 @@ class Chinese:
         """A catalogue's sentence as it may stand behind the title: whole; "" = it begins with the title itself."""
         return "" if sentence.startswith(title) or sentence[:1] in "这它" else sentence
 
+    def introduced(self, sentence: str, noun: str) -> str:
+        """The first sentence of a description as a sentence of its own: behind 这是 where it names the thing."""
+        first = re.split("[，。；：]", sentence)[0]
+        return f"这是{sentence}" if noun and first[-1:] == self.the[-1:] and "是" not in first else sentence
+
     def links(self, before: FactSheet | None, sheet: FactSheet) -> Links:
         """What this product has in common with the one before, for transitions: nothing but what both sheets say."""
         links: Links = {}
@@ -167,31 +175,35 @@ class Chinese:
         comma = "，" in said or "," in said
         if concept in _VERBS and (concept not in _MEASURED or _measured(concept, values)):
             forms = _VERBS[concept]
-            if concept == "colour" and (comma or not said.endswith("色")):
+            if concept == "colour":
                 forms = forms[1:] if said == "透明" else forms[:1]
             form = self._picker.pick(f"verb {concept} {forms[0]}", forms)
             return Clause("alone" if comma else "verb", self.fill(form, said), fact)
-        name = fact.name
+        name = fact.name.rpartition("：")[2].rpartition(":")[2] or fact.name
+        if len(values) > 1:
+            return Clause("alone", self.fill("{n}可选{v}", said, name), fact)
         if concept == "care":
             form = "{v}" if said.startswith("可") else "保养时{v}" if not _ORDER.match(said) or comma else "平时{v}就行"
             return Clause("alone" if comma else "verb", self.fill(form, said), fact)
         if said == "无" and len(name) <= 6:
             return Clause("verb", f"无{name}", fact)
         if name.startswith("适用"):
-            return Clause("alone", self.fill(f"{name}包括{{v}}", said), fact)
+            return Clause("alone", self.fill("{n}包括{v}", said, name), fact)
         first = re.split("[，,]", said)[0]
         counted = fact.kind == "number" and len(said) <= 12 and not name.isascii()
         counted = counted and (not said[:1].isdigit() or _MEASURE.fullmatch(said) is not None)
         if _VERBAL.match(said) or (counted and not comma):
-            return Clause("alone" if comma else "own", self.fill(f"{name}{{v}}", said), fact)
+            return Clause("alone" if comma else "own", self.fill("{n}{v}", said, name), fact)
         if len(first) <= 8 and (not comma or fact.kind == "material" or len(first) <= 2) and not first.isascii():
-            return Clause("alone" if comma else "own", self.fill(f"{name}是{{v}}", said), fact)
-        form = self._picker.pick("colon", (f"{name}呢，{{v}}", f"{name}：{{v}}"))
-        return Clause("alone", self.fill(form, said), fact)
+            return Clause("alone" if comma else "own", self.fill("{n}是{v}", said, name), fact)
+        form = self._picker.pick("colon", ("{n}呢，{v}", "{n}：{v}"))
+        return Clause("alone", self.fill(form, said, name), fact)
 
     def price(self, fact: Fact) -> str:
         """A sentence of the price."""
-        forms = PRICES_FROM if fact.name == "起价" else PRICES
+        forms: tuple[str, ...] = PRICES_FROM if fact.name == "起价" else PRICES
+        if " " not in fact.value:  # no money's name: the sentence must say that it is a price
+            forms = tuple(form for form in forms if "价" in form)
         return self.fill(self._picker.pick("price", forms), fact.value)
 
     def price_verb(self, fact: Fact) -> str:
@@ -210,9 +222,9 @@ class Chinese:
             out.append(f"{subject}{'，'.join(clause.text for clause in taken)}。")
         return out + [f"{clause.text}。" for clause in clauses if clause.form == "alone"]
 
-    def fill(self, form: str, value: str) -> str:
+    def fill(self, form: str, value: str, name: str = "") -> str:
         """A form with a value, a space between ideographs and what is not."""
-        return spaced(form, {**self.words, "v": value})
+        return spaced(form, {**self.words, "v": value, "n": name})
 
 
 def _measured(concept: str, values: tuple[str, ...]) -> bool:
@@ -222,7 +234,9 @@ def _measured(concept: str, values: tuple[str, ...]) -> bool:
     return concept == "capacity" or _MEASURE.fullmatch(values[0]) is not None
 
 
-_SEAM = re.compile("(?<=[\u4e00-\u9fff])[\x00\x01]+(?=[0-9A-Za-z])|(?<=[0-9A-Za-z%])[\x00\x01]+(?=[\u4e00-\u9fff])")
+_SEAM = re.compile(
+    "(?<=[0-9A-Za-z])\x01\x00(?=[0-9A-Za-z])|(?<=[\u4e00-\u9fff])[\x00\x01]+(?=[0-9A-Za-z])|(?<=[0-9A-Za-z%])[\x00\x01]+(?=[\u4e00-\u9fff])"
+)
 
 
 def spaced(form: str, words: dict[str, str]) -> str:

@@ -48,9 +48,20 @@ def test_the_demo_tour(tmp_path: Path) -> None:
     log = assert_holds(result, 3)
     assert result["products"] == 8
     assert result["reveals_shown"] == 16
+    assert log.start is not None
+    assert result["narrator"] == log.start.narrator == "extractive"
     assert log.arrived
     assert log.painted
     assert f"{result['reveals_shown']} of 16 pictures of 8 products" in summary(result)
+
+
+@pytest.mark.parametrize(
+    ("words", "narrator"), [(["--lang", "zh"], "extractive"), (["--narrator", "script"], "script")]
+)
+def test_the_other_narrations(words: list[str], narrator: str) -> None:
+    result = asyncio.run(check_tour([*words, "--speed", "8", "--sync-interval", "1"]))
+    assert_holds(result, 1)
+    assert (result["narrator"], result["reveals_shown"], result["token_drift_max"]) == (narrator, 16, 0)
 
 
 @pytest.mark.slow

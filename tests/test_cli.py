@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from multimodal import __version__
 from multimodal.cli import main, parser, serve_arguments
+from multimodal.demos.product_tour.tour import Settings, demo_tour, tour_app
+from multimodal.narrator_options import narrator_of
 from multimodal.serving.run import Recordings
 
 
@@ -46,8 +49,14 @@ def server(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         (["tour", "--map", "title=name"], "describe a --catalog"),
         (["tour", "--catalog", "nowhere.csv"], "nowhere.csv"),
         (["tour", "--catalog", "nowhere.csv", "--map", "title"], "title=name,id=slug"),
-        (["tour", "--narrator", "local"], "not built yet"),
-        (["tour", "--lang", "zh"], "not built yet"),
+        (["tour", "--narrator", "parrot"], "script, extractive, local or the http(s) URL"),
+        (["tour", "--narrator", "http://127.0.0.1:1/v1"], "--model NAME"),
+        (["tour", "--model", "m"], "takes none"),
+        (["tour", "--tone", "loud"], "plain, warm, brisk"),
+        (["tour", "--words", "2", "--narrator", "http://127.0.0.1:1/v1", "--model", "m"], "5 or more"),
+        (["tour", "--lang", "de"], "there are: en, zh"),
+        (["tour", "--narrator", "script", "--lang", "zh"], "--narrator extractive speaks Chinese"),
+        (["plan", "--narrator", "http://127.0.0.1:1/v1", "--model", "m"], "not known before it speaks"),
         (["tour", "--sync-interval", "0"], "at least 1"),
         (["tour", "--slow-images", "-5"], "0 or more milliseconds"),
         (["tour", "--speed", "0"], "above 0"),
@@ -63,6 +72,34 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(
     assert says in printed.err
     assert "Traceback" not in printed.err
     assert printed.out == ""
+
+
+def test_without_a_local_model_the_install_and_the_other_way_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "multimodal.pipes.local_narrator", None)
+    assert main(["tour", "--narrator", "local"]) == 2
+    said = capsys.readouterr().err
+    assert "pip install" in said
+    assert "--narrator extractive" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "label", "language"),
+    [
+        ([], "Words: told by the extractive narrator", "en"),
+        (["--lang", "zh"], "Words: told by the extractive narrator", "zh"),
+        (["--narrator", "script"], "Words: told from a written script", "en"),
+        (["--narrator", "http://127.0.0.1:1/v1", "--model", "m"], "Words: told by a language model on a server", "en"),
+    ],
+)
+def test_the_page_says_who_tells_the_tour(words: list[str], label: str, language: str) -> None:
+    options = parser().parse_args(["tour", *words])
+    tour = demo_tour(narrator_of(options), options.lang)
+    page = TestClient(tour_app(tour, Settings())).get("/").text
+    assert label in page
+    assert f'<html lang="{language}">' in page
+    assert len(tour.shown) == 8
 
 
 def test_a_port_that_is_taken_is_named() -> None:
@@ -81,7 +118,22 @@ def test_help_names_every_command_and_option() -> None:
     for name in ("tour", "plan", "check", "timeline", "replay", "redact", "golden", "bench"):
         assert f"\n    {name} " in done.stdout
     tour = subprocess.run(command("tour", "--help"), capture_output=True, text=True, check=True).stdout
-    own = ["catalog", "images", "map", "narrator", "lang", "sync-interval", "late", "slow-images", "speed", "port"]
+    own = [
+        "catalog",
+        "images",
+        "map",
+        "narrator",
+        "model",
+        "lang",
+        "tone",
+        "words",
+        "seed",
+        "sync-interval",
+        "late",
+        "slow-images",
+        "speed",
+        "port",
+    ]
     pictures = ["fetch", "fetch-allow", "fetch-port", "referer", "warm", "keep-pictures"]
     for option in [*own, *pictures, "check", "json", "record"]:
         assert f"--{option}" in tour
@@ -91,6 +143,7 @@ def test_help_names_every_command_and_option() -> None:
 
 def test_the_defaults_are_those_of_the_stream() -> None:
     options = parser().parse_args(["tour"])
+    assert options.narrator == "extractive"
     assert (options.sync_interval, options.late, options.speed, options.slow_images) == (3, "placeholder", 1.0, 0.0)
 
 
@@ -122,6 +175,20 @@ def test_a_server_that_checks_is_given_every_option() -> None:
         "3",
         "--keep-pictures",
         "k",
+    ]
+    words += [
+        "--narrator",
+        "http://h/v1",
+        "--model",
+        "m",
+        "--lang",
+        "zh",
+        "--tone",
+        "plain",
+        "--words",
+        "9",
+        "--seed",
+        "2",
     ]
     words += ["--sync-interval", "1", "--late", "hold", "--speed", "2.0", "--slow-images", "5.0", "--port", "0"]
     options = parser().parse_args(["tour", *words])

@@ -13,17 +13,25 @@ from multimodal.plan import plan_text
 
 
 def test_the_demo_tour_has_nothing_to_remark(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan"]) == 0
+    assert main(["plan", "--narrator", "script"]) == 0
     out = capsys.readouterr().out
     assert "tokens over" in out.splitlines()[0]
     assert "halo-kettle-hero        …The Halo Kettle| holds 1.6 litres…" in out
     assert out.endswith("nothing to remark\n")
 
 
+@pytest.mark.parametrize("words", [[], ["--lang", "zh"], ["--seed", "3"], ["--lang", "zh", "--seed", "3"]])
+def test_nor_has_the_extractive_narrators(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--json", *words]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert len(result["pictures"]) == 16
+    assert result["findings"] == []
+
+
 def test_speed_and_interval_change_the_timeline(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--json"]) == 0
+    assert main(["plan", "--json", "--narrator", "script"]) == 0
     plain = json.loads(capsys.readouterr().out)
-    assert main(["plan", "--json", "--speed", "2", "--sync-interval", "1"]) in (0, 1)
+    assert main(["plan", "--json", "--narrator", "script", "--speed", "2", "--sync-interval", "1"]) in (0, 1)
     fast = json.loads(capsys.readouterr().out)
     assert fast["seconds"] == pytest.approx(plain["seconds"] / 2, abs=0.01)
     assert all(place["mark"] == place["anchor"] for place in fast["pictures"])

@@ -62,6 +62,8 @@ class Narrator(msgspec.Struct, frozen=True):
             raise UsageError(f"--model {self.model} is for a narrator at a URL; --narrator {self.name} takes none")
         if self.tone not in TONES:
             raise UsageError(f"--tone {self.tone} is unknown; use one of {', '.join(TONES)}")
+        if self.words < 5:
+            raise UsageError(f"--words {self.words} is no length for a passage; give 5 or more")
 
     @property
     def remote(self) -> bool:
