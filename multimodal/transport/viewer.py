@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from multimodal import wire
 from multimodal.errors import ChannelClosedError, ChannelClosedOK, JoinRefused, TransportError
-from multimodal.events import AnyEvent, Reveal, StreamEnd, Text
+from multimodal.events import AnyEvent, Reveal, Snapshot, StreamEnd, Text
 from multimodal.transport.base import Link
 from multimodal.transport.client import Farewell, Picture, Shown, ViewerProtocol
 
@@ -56,8 +56,17 @@ class Seen:
 
     @property
     def text(self) -> str:
-        """The narration so far."""
-        return "".join(event.text for event in self.events if isinstance(event, Text))
+        """The narration so far, from the first words that were told or that a snapshot gave."""
+        told, begin = "", 0
+        for event in self.events:
+            if isinstance(event, Text):
+                told += event.text
+            elif isinstance(event, Snapshot) and not event.continued:
+                # What it says again of what was told is told once.
+                kept = event.char - begin
+                begin = begin if 0 <= kept <= len(told) else event.char
+                told = told[: event.char - begin] + event.text
+        return told
 
     @property
     def revealed(self) -> list[str]:

@@ -337,6 +337,7 @@ def test_a_late_viewer_of_a_shared_tour_gets_a_snapshot_over_each_road() -> None
             assert snapshot.kind == "snapshot"
             assert [event.seq for event in rest] == list(range(snapshot.seq + 1, len(first.seen.events)))
             assert rest == first.seen.events[snapshot.seq + 1 :]
+            assert each.text == "".join(WORDS)
         assert len(served.tours.records) == 4
 
     check(scenario, shared=["demo"], gap=0.04)

@@ -13,7 +13,7 @@ import pytest
 
 from multimodal import wire
 from multimodal.errors import ChannelClosedError, JoinRefused, UsageError
-from multimodal.events import AnyEvent
+from multimodal.events import AnyEvent, Snapshot
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
 from multimodal.transport.base import Link
@@ -23,7 +23,7 @@ from multimodal.transport.resilient import BACKOFF, HEAD_START, Connector, Resil
 from multimodal.transport.roads import Road
 from multimodal.transport.viewer import Seen
 from tests.support import virtual
-from tests.transport.events import picture
+from tests.transport.events import picture, text
 
 URL = "http://h/whep/demo"
 WORDS = [f"w{number} " for number in range(60)]
@@ -369,6 +369,22 @@ def test_a_question_asked_in_the_dark_is_heard_later() -> None:
         assert seen.ended == "end"
 
     virtual(act())
+
+
+def told(*events: AnyEvent) -> str:
+    return Seen(events=list(events)).text
+
+
+def test_the_narration_is_told_once_whatever_snapshots_say_again() -> None:
+    def snapshot(char: int, words: str) -> Snapshot:
+        return Snapshot(1, "s", 0, 9, 0.0, 9, text=words, char=char)
+
+    assert told(text(0, "one "), snapshot(0, "one two "), text(10, "three")) == "one two three"
+    assert (
+        told(snapshot(100, "two "), text(10, "three "), snapshot(104, "three four"), text(12, "!")) == "two three four!"
+    )
+    assert told(text(0, "one "), snapshot(50, "later "), text(10, "on")) == "later on"
+    assert told(snapshot(50, "later "), snapshot(0, "all of it")) == "all of it"
 
 
 def test_cancelling_closes_everything() -> None:
