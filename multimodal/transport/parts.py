@@ -60,11 +60,9 @@ class PictureQueue:
         return iter(self._pictures)
 
     def add(self, key: str, data: bytes, due: int | None) -> None:
-        """A whole picture; one that waits whole already stays as it is."""
+        """A whole picture; one that is being sent begins anew, in its place."""
         picture = self._waiting(key, data, due, 0)
-        if picture.offset and picture.again:
-            # Parts of it were asked for, and now all of it.
-            picture.offset, picture.again = 0, []
+        picture.offset, picture.again = 0, []
         self._bound()
 
     def add_again(self, key: str, data: bytes, ranges: Iterable[tuple[int, int]], due: int | None) -> None:

@@ -24,7 +24,8 @@ Rules, numbered, quoted by the tests
     S12 Bytes of a picture that are asked for again keep the place, the parts and the window of that picture,
         and go before what was never sent of it.
     S13 Picture bytes that a road has swallowed must not close the window for ever. They are written off, and
-        counted, when words that left `SWALLOWED` later than the last of them were acknowledged, and they not.
+        counted, when words that left `SWALLOWED` later than the last of them were acknowledged, and they not;
+        and when the viewer asks for bytes again though for half of that none has left or arrived.
     S14 Without `pictures`, for a road on which they are fetched by their address, none is queued.
 """
 
@@ -208,6 +209,8 @@ class SendScheduler:
         """
         if self._takes_pictures:
             self._room_for_payload(key, len(data))
+            if self._heard - self._part_at >= SWALLOWED / 2:
+                self._write_off()
             self._pictures.add_again(key, data, ranges, due)
             self.counters.pictures_shed = self._pictures.shed
 
@@ -245,9 +248,12 @@ class SendScheduler:
             self._written_off = min(self._written_off, self._sent_bytes - picture_bytes)
             self._window.acked(picture_bytes + self._written_off, now, bool(self._pictures))
         elif self._later_seq is not None and seq >= self._later_seq:
-            self.counters.bytes_written_off += self.unacked_bytes
-            self._written_off += self.unacked_bytes
-            self._later_seq = None
+            self._write_off()
+
+    def _write_off(self) -> None:
+        self.counters.bytes_written_off += self.unacked_bytes
+        self._written_off += self.unacked_bytes
+        self._later_seq = None
 
     # What goes out
 

@@ -479,6 +479,18 @@ def test_s13_words_that_pass_open_the_window_again() -> None:
     assert names(drain(scheduler, SWALLOWED + 2))[1] == f"p@{WINDOW_BYTES}"
 
 
+def test_s13_bytes_that_are_asked_for_again_leave_though_all_before_them_were_swallowed() -> None:
+    scheduler = started()
+    swallowed(scheduler)
+    scheduler.heard(1.0)
+    scheduler.queue_ranges("p", bytes(2 * WINDOW_BYTES), [(0, 1000)], 0)
+    assert "p@0" not in names(drain(scheduler, 1.0)), "too soon: they may be on their way"
+    scheduler.heard(SWALLOWED)
+    scheduler.queue_ranges("p", bytes(2 * WINDOW_BYTES), [(0, 1000)], 0)
+    assert names(drain(scheduler, SWALLOWED))[:2] == ["ping", "p@0"]
+    assert scheduler.counters.bytes_written_off == WINDOW_BYTES
+
+
 def test_s13_any_part_that_arrives_shows_that_the_road_takes_parts() -> None:
     scheduler = started()
     swallowed(scheduler)

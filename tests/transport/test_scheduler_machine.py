@@ -71,14 +71,14 @@ class Road(RuleBasedStateMachine):
 
     # What happens to it
 
-    @initialize(known=st.booleans())
-    def link_is_known(self, known: bool) -> None:
+    @initialize(rate=st.sampled_from([None, 200_000.0, 2_000_000.0]))
+    def link_is_known(self, rate: float | None) -> None:
         """Else no random run would ever come to know it well enough to be paced (W5)."""
         window = self.scheduler._window
-        if known:
-            window._rates.note(200_000.0, 0.0)
-            window._trips.note(-0.05, 0.0)
-            window._plateau, window._rounds = 200_000.0, 3
+        if rate is not None:
+            window._rates.note(rate, 0.0)
+            window._trips.note(-0.01, 0.0)
+            window._plateau, window._rounds = rate, 3
 
     @precondition(lambda self: not self.started)
     @rule()
@@ -130,6 +130,8 @@ class Road(RuleBasedStateMachine):
         size = self.sizes[key]
         ranges = [(int(size * begin), int(size * end)) for begin, end in shares]
         self.scheduler.queue_ranges(key, bytes(size), ranges, due)
+        if self.heard - self.pictures_at >= SWALLOWED / 2:
+            self.written_off, self.later = self.sent_bytes - self.acked_bytes, None
         picture = self.pictures.get(key)
         if picture is None:
             self.picture_number += 1
