@@ -84,7 +84,9 @@ const websocket = (road) => {
 /** Words come as server-sent events in the answer to the hello, ours leave as lines by POST, pictures have a URL each. */
 const sse = (road) => {
   const { seat } = road, stop = new AbortController(), { signal } = stop;
-  let begun = false, busy = false, timer = 0, due = Infinity, waiting = [];
+  let begun = false, busy = false, timer = 0, due = Infinity, waiting = [], { url } = seat;
+  // A seat that has said goodbye has no address any more, and its last words still have to get there.
+  const at = (name) => address({ url: url = seat.url ?? url, host: seat.host }, name).href;
   const ask = (url, init = {}) => fetch(url, { ...init, signal, headers: seat.headers(init.headers) });
   road.kind = 'sse';
   road.hangUp = () => stop.abort();
@@ -98,15 +100,15 @@ const sse = (road) => {
   };
   /** A picture's bytes. @param {string} sha256 */
   road.pull = async (sha256) => {
-    const reply = await ask(`${address(seat, 'pictures').href}/${sha256}`);
+    const reply = await ask(`${at('pictures')}/${sha256}`);
     if (!reply.ok) throw new Error(`${reply.status}`);
     return new Uint8Array(await reply.arrayBuffer());
   };
   const later = (ms) => {
-    const at = now() + ms;
-    if (busy || at >= due) return;
+    const when = now() + ms;
+    if (busy || when >= due) return;
     clearTimeout(timer);
-    due = at;
+    due = when;
     timer = setTimeout(post, ms);
   };
   const post = async () => {
@@ -116,7 +118,7 @@ const sse = (road) => {
     let status = 0;
     try {
       const headers = { 'Content-Type': 'application/x-ndjson' };
-      const reply = await ask(`${address(seat, 'sse').href}/messages`, { method: 'POST', body: `${lines.join('\n')}\n`, headers });
+      const reply = await ask(`${at('sse')}/messages`, { method: 'POST', body: `${lines.join('\n')}\n`, headers });
       ({ status } = reply);
       if (reply.ok) seat.unsaid.splice(0, said);
     } catch {
@@ -133,7 +135,7 @@ const sse = (road) => {
     let code = 'network', status;
     try {
       const headers = { 'Content-Type': 'application/json', Accept: 'text/event-stream' };
-      const reply = await ask(address(seat, 'sse'), { method: 'POST', body: hello, headers });
+      const reply = await ask(at('sse'), { method: 'POST', body: hello, headers });
       if (!reply.ok) {
         const problem = await reply.json().catch(() => null);
         // Not every 404 speaks of the tour: a server may know no such road.
