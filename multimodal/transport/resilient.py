@@ -166,7 +166,7 @@ class ResilientViewer(Viewer):
             if (self.protocol.cursor, len(self.seen.pictures)) != before:
                 since, waits, faults = self._loop.time(), 0, 0
             faults = faults + 1 if isinstance(error, RemoteProtocolError) else 0
-            self.failures = [*self.failures[-99:], str(error)]
+            self._note(str(error))
             if isinstance(error, JoinRefused) and error.code in FINAL:
                 found = self.seat if self._found_seat else ""
                 if error.code != "no_such_seat" or self.protocol.cursor >= 0 or not found:
@@ -259,10 +259,16 @@ class ResilientViewer(Viewer):
             link, seat = await self._take[road](self.url, self.seat, self._token)
         except (TransportError, RemoteProtocolError, UsageError) as error:
             # UsageError: what a road needs is not installed; others may do without it.
-            self.failures = [*self.failures[-99:], f"{road}: {error}"]
+            self._note(f"{road}: {error}")
             return error
         self.seat = self.seat or seat
         return link
+
+
+    def _note(self, failure: str) -> None:
+        """For logs too, so without the seat: who has its URL has the seat."""
+        seat = self.seat.rsplit("/", 1)[-1]
+        self.failures = [*self.failures[-99:], failure.replace(seat, "(seat)") if seat else failure]
 
 
 async def _drop(spare: Sequence[Link], attempts: Iterable[asyncio.Task[Link | Exception]]) -> None:
