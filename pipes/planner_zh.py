@@ -229,7 +229,7 @@ class Chinese:
 
 def _measured(concept: str, values: tuple[str, ...]) -> bool:
     """Whether the values are one number and its unit; what a thing holds may be named after them."""
-    if len(values) > 1 or not values[0][:1].isdigit():
+    if len(values) != 1 or not values[0][:1].isdigit():
         return False
     return concept == "capacity" or _MEASURE.fullmatch(values[0]) is not None
 

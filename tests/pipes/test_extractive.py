@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from multimodal.events import CueMissed, Reveal, StreamStart
+from multimodal.events import AnyEvent, CueMissed, Reveal, StreamStart
 from multimodal.pipes.bpe import narrator_tokenizer
 from multimodal.pipes.catalog import CatalogImagePipe, load_catalog
 from multimodal.pipes.extractive import ExtractiveTextPipe, extractive_plan, extractive_segments
@@ -31,9 +31,9 @@ DEMO = Path(__file__).parents[2] / "assets" / "demo"
 FILES = {"en": "catalog.json", "zh": "catalog.zh.json"}
 
 
-def plan(language: str, count: int = 4, **more: int) -> TourPlan:
+def plan(language: str, count: int = 4, seed: int = 0) -> TourPlan:
     catalog = load_catalog(DEMO / FILES[language])
-    return extractive_plan(catalog.products[:count], shop=catalog.shop.name, language=language, **more)
+    return extractive_plan(catalog.products[:count], shop=catalog.shop.name, language=language, seed=seed)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -49,7 +49,7 @@ def test_a_tour_is_in_sync_and_says_who_tells_it(language: str) -> None:
 
     async def scenario() -> SyncLog:
         pipe = ExtractiveTextPipe(made, paced=False)
-        events = []
+        events: list[AnyEvent] = []
         stream = MultiModalStream(text_pipe=pipe, image_pipe=CatalogImagePipe(catalog), cues=made.cues, sync_interval=1)
         async with stream:
             async for bundle in stream.bundles():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -135,10 +136,10 @@ def test_the_order_of_an_answer_is_judged(text: str, faults: list[str]) -> None:
     ],
 )
 def test_wrong_use_is_told(arguments: dict[str, object], says: str) -> None:
-    given: dict[str, object] = {"sheets": SHEETS, **arguments}
+    given: dict[str, Any] = {"sheets": SHEETS, **arguments}
     for ask in (guided_messages, guided_turns):
         with pytest.raises(UsageError, match=says):
-            ask(**given)  # type: ignore[operator]
+            ask(**given)
 
 
 def chain(*texts: str) -> GuidedTextPipe:
