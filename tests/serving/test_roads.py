@@ -38,6 +38,7 @@ from multimodal.transport.sse_client import join_sse
 from multimodal.transport.viewer import Seen, Viewer
 from multimodal.transport.websocket_client import join_websocket
 from multimodal.transport.whep import join
+from tests.proxy import proxying
 from tests.serving.test_stop import interrupted, server
 from tests.serving.test_stop import joined as up
 from tests.support import run
@@ -298,6 +299,23 @@ def test_from_webrtc_to_websocket_to_sse_with_one_seat_and_one_cursor() -> None:
         assert len(served.tours.records) == 1
 
     check(scenario, gap=0.04)
+
+
+@pytest.mark.parametrize("upgrades", [True, "strip", "hang"])
+def test_where_udp_is_blocked_and_upgrades_are_refused_it_comes_by_sse(upgrades: bool | str) -> None:
+    async def scenario(served: Served) -> None:
+        async def blocked(url: str, seat: str, token: str) -> Any:
+            await asyncio.get_running_loop().create_future()
+
+        port = int(served.url.split(":")[2].split("/")[0])
+        async with proxying(("127.0.0.1", port), refuse_upgrades=upgrades) as proxy:
+            url = served.url.replace(str(port), str(proxy.port))
+            take = {**connectors(), "whep": blocked}
+            viewer = ResilientViewer(url, take=take, fallback_after=0.3)
+            whole(await viewer.watch(), served, viewer)
+        assert viewer.connections == ["sse"]
+
+    check(scenario, gap=0.01)
 
 
 def test_two_connections_in_a_row_without_progress() -> None:
