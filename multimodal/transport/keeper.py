@@ -43,10 +43,18 @@ class Keeper:
         writer: who writes it: another name than that of the process before.
         fold: the session so far; it is fed here.
         offset: gives `MultiModalStream.offset`, asked in the instant of an event.
+        marks: write snapshots for a successor; False = the journal ends with this process, so that there is none.
     """
 
     def __init__(
-        self, journal: Journal, session: str, writer: str, fold: Fold, offset: Callable[[], int | None]
+        self,
+        journal: Journal,
+        session: str,
+        writer: str,
+        fold: Fold,
+        offset: Callable[[], int | None],
+        *,
+        marks: bool = True,
     ) -> None:
         self.fold = fold
         self._journal, self._session, self._writer, self._offset = journal, session, writer, offset
@@ -54,7 +62,7 @@ class Keeper:
         self._recent: deque[tuple[Entry, Bundle]] = deque()
         self._recent_events = 0
         self._saved = self._marked = fold.seq
-        self._writing = False
+        self._writing, self._marks = False, marks
 
     @property
     def last_seq(self) -> int:
@@ -95,7 +103,8 @@ class Keeper:
         if waits or self._lease is None:
             return
         state = None
-        if self.fold.seq - self._marked >= _MARK_EVERY or any(isinstance(each, Interrupted) for each in bundle):
+        moved = any(isinstance(each, Interrupted) for each in bundle)
+        if self._marks and (moved or self.fold.seq - self._marked >= _MARK_EVERY):
             state = self._state()
         self._writing = True
         try:
@@ -129,7 +138,7 @@ class Keeper:
                 elif self._lease is not None and clock() >= renew:
                     renew = clock() + _RENEW
                     await self._journal.renew(self._lease)
-                    if clock() >= mark and self.fold.seq > self._marked:
+                    if self._marks and clock() >= mark and self.fold.seq > self._marked:
                         # A journal forgets by time too, and a successor needs the snapshot of what it forgot.
                         mark = clock() + _MARK_SECONDS
                         await self._mark(self._lease, self._state())
