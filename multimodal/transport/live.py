@@ -120,6 +120,7 @@ class LiveSession:
             writer or uuid.uuid4().hex,
             fold or Fold(),
             lambda: stream.offset if isinstance(stream, GoesOn) else None,
+            marks=journal is not None,
         )
         self.revived = fold is not None
         """It goes on from an earlier process: its seats were given there."""
