@@ -506,18 +506,6 @@ class SendsAllAgain(SendScheduler):
         super().queue_ranges(key, data, [(0, len(data))], due)
 
 
-class SendsAgainLast(SendScheduler):
-    def _next_part(self, buffered_amount: int, now: float) -> bytes | None:
-        first = self._pictures._soonest()
-        again = []
-        if first is not None and first.offset < len(first.data):
-            again, first.again = first.again, []
-        part = super()._next_part(buffered_amount, now)
-        if first is not None and again:
-            first.again = again
-        return part
-
-
 class NeverWritesOff(SendScheduler):
     def _note_pictures(self, seq: int, picture_bytes: int, now: float) -> None:
         self._later_seq = None
@@ -555,7 +543,6 @@ FAULTS = {
     CountsItsOwnTalkAsLife: "S9",
     ForgetsWhatIsAskedForAgain: "S12",
     SendsAllAgain: "S12",
-    SendsAgainLast: "S12",
     NeverWritesOff: "S13|S5",
     WritesOffAtOnce: "S13",
 }
