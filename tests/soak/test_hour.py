@@ -106,13 +106,12 @@ def test_an_hour_of_a_tour(capsys: pytest.CaptureFixture[str]) -> None:
     high = HighWater()
 
     async def scenario() -> None:
-        loop = asyncio.get_running_loop()
         tokens = MINUTES * 60 * RATE
         number = tokens // EACH + 1
         cues = [Cue(place * EACH, f"p{place}") for place in range(number)]
         stream = MultiModalStream(words(tokens), pictures(number), cues=cues)
-        journal = MemoryJournal(clock=loop.time)
-        live = LiveSession(stream, journal=journal, keep=5.0)
+        live = LiveSession(stream, keep=5.0)
+        assert isinstance(live._own_journal, MemoryJournal)
         heard = dict.fromkeys((Text, StreamEnd), 0)
 
         def record(line: dict[str, Any]) -> None:
@@ -123,7 +122,7 @@ def test_an_hour_of_a_tour(capsys: pytest.CaptureFixture[str]) -> None:
 
         server, client = memory_link("4g")
         live.connect(live.sit(Seat(record=record)), server)
-        watch_queues(high, live, stream, journal)
+        watch_queues(high, live, stream, live._own_journal)
         viewer = Lean(client)
         viewer._on_show = viewer.forget
         viewer.protocol._held.clear()
