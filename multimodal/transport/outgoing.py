@@ -61,7 +61,7 @@ class QueuedLink:
         self._done = asyncio.Event()
         self._running = self._closing = False
         self._under_way = False
-        self._writing: asyncio.Task[None] | None = None
+        self._writing: asyncio.Task[bool] | None = None
         self._writable: Callable[[], None] = _nothing
         self._close_code, self._close_reason = 1000, ""
         self._task: asyncio.Task[None] | None = None
@@ -152,8 +152,6 @@ class QueuedLink:
         self._running = True
         try:
             await self._carry()
-        except OSError as error:
-            self._end(ChannelClosedError(f"the connection was lost: {error}"))
         finally:
             self._running = False
             self._end(ChannelClosedError("the connection was given up"))
@@ -163,32 +161,40 @@ class QueuedLink:
             self._done.set()
 
     async def _carry(self) -> None:
-        await self._begin()
+        if not await self._bears(self._begin):
+            return
         self._stands.set()
         async with asyncio.TaskGroup() as group:
-            self._writing = writing = group.create_task(self._write())
-            reading = group.create_task(self._read())
+            self._writing = writing = group.create_task(self._bears(self._write))
+            reading = group.create_task(self._bears(self._read))
             await asyncio.wait((writing, reading), return_when=asyncio.FIRST_COMPLETED)
             # Whichever has ended, the other would wait for something that never comes.
             writing.cancel()
             reading.cancel()
 
-    async def _write(self) -> None:
+    async def _bears(self, act: Callable[[], Awaitable[None]]) -> bool:
+        """Whether the road bore it; else that is its end. Each server has an error of its own for a peer that has gone,
+        and the interface names none."""
         try:
-            while True:
-                while self._out:
-                    self._under_way = True
-                    await self._send_asgi(self._out[0].message)
-                    self._under_way = False
-                    self._took(self._out.popleft())
-                if self._closing:
-                    await self._finish()
-                    return
-                self._work.clear()
-                await self._work.wait()
+            await act()
         except Exception as error:
-            # Each server has an error of its own for a peer that has gone, and the interface names none.
+            log.debug("a connection was lost", exc_info=True)
             self._end(ChannelClosedError(f"the connection was lost: {error or type(error).__name__}"))
+            return False
+        return True
+
+    async def _write(self) -> None:
+        while True:
+            while self._out:
+                self._under_way = True
+                await self._send_asgi(self._out[0].message)
+                self._under_way = False
+                self._took(self._out.popleft())
+            if self._closing:
+                await self._finish()
+                return
+            self._work.clear()
+            await self._work.wait()
 
     def _took(self, out: _Out) -> None:
         self._bytes -= out.size_bytes

@@ -133,6 +133,19 @@ def test_a_client_that_has_gone_is_noticed() -> None:
     scenario(act)
 
 
+def test_a_response_that_cannot_begin_ends_the_link() -> None:
+    async def act() -> None:
+        server = FakeServer()
+        server.gone = OSError("Broken pipe")
+        link = SSELink(server.receive, server.send)
+        await link.run()
+        with pytest.raises(ChannelClosedError, match="lost: Broken pipe"):
+            await link.opened()
+        await link.aclose()
+
+    run(act())
+
+
 def test_a_viewer_that_only_reads_is_vouched_for_by_what_the_transport_took() -> None:
     async def act(link: SSELink, server: FakeServer) -> None:
         server.open.clear()

@@ -154,6 +154,23 @@ def test_a_send_that_fails_ends_the_link() -> None:
     scenario(act)
 
 
+def test_a_receive_that_fails_ends_the_link() -> None:
+    async def act() -> None:
+        server = FakeServer()
+
+        async def receive() -> dict[str, object]:
+            raise RuntimeError('Cannot call "receive"')
+
+        link = WebSocketLink(receive, server.send)
+        await link.run()
+        with pytest.raises(ChannelClosedError, match="lost: Cannot call"):
+            await link.receive()
+        with pytest.raises(ChannelClosedError, match="lost: Cannot call"):
+            await link.opened()
+
+    run(act())
+
+
 def test_a_close_waits_for_what_was_sent_before_it() -> None:
     async def act(link: WebSocketLink, server: FakeServer) -> None:
         server.open.clear()
