@@ -115,6 +115,7 @@ def test_the_shop_is_there_for_programs_too() -> None:
         "name": "Shop",
         "tagline": "Line",
         "language": "de",
+        "narrator": "",
         "tour": "/tour/whep/demo",
         "products": [{"id": "kettle", "title": "Halo Kettle", "price": "89.00", "currency": "EUR", "url": ""}],
     }
