@@ -322,7 +322,8 @@ class Journey {
     this.#chained = this.#streamed = false;
     // Where WebRTC never got through, nothing is lost by asking both at once; where it fell silent, that counts.
     const before = this.#why === 'silent' ? SILENT_S * 1000 : 0;
-    this.#beside = setTimeout(() => this.#chain('ice_timeout'), this.#kind === 'webrtc' ? BESIDE_MS - before : this.#stood ? HEAD_START_MS : 0);
+    const other = this.#kind && this.#kind !== 'webrtc', head = this.#stood ? HEAD_START_MS : 0;
+    this.#beside = setTimeout(() => this.#chain('ice_timeout'), other ? head : BESIDE_MS - before);
     const road = new this.Road(seat, this.webrtc);
     road.why = this.#why;
     this.#pc = road.pc;

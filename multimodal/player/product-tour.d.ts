@@ -1,5 +1,7 @@
-/** Types of product-tour.js. Events of the stream are those of multimodal/events.py, in JSON. While a lost road is looked
- * for, the element has the attribute `reconnecting` and stays playing or paused. */
+/**
+ * Types of product-tour.js. Events of the stream are those of multimodal/events.py, in JSON. While a lost road is looked
+ * for, the element has the attribute `reconnecting`, and stays playing or paused.
+ */
 
 export interface TourEvent {
   kind: string;

@@ -40,7 +40,7 @@ window.peer = {
     if (!this.away) this.say({ type: 'bundle', v: 1, events, more });
   },
 
-  seat: 0, away: false, mute: false, journal: [],
+  seat: 0, away: false, mute: false, falls: 0, journal: [],
   // The player's road is cut; it comes back by itself.
   cut() {
     this.away = true;
@@ -51,6 +51,7 @@ window.peer = {
     this.got.push(message);
     if (message.type === 'ping' && !this.mute) tell({ type: 'tick' }); // a sign of life, and no receipt as a pong is
     if (message.type !== 'hello') return;
+    if (this.falls-- > 0) return session.end();
     if (session.kind !== 'webrtc') tell({ type: 'seat', path: `/tour/whep/demo/${this.seat ||= 1}` });
     if (!message.resume) return;
     this.away = false;
@@ -193,8 +194,9 @@ window.WebSocket = class {
     setTimeout(() => {
       if (this.readyState === 3) return;
       if (peer.websocket === 'refused' || peer.offline) return this.over();
+      if (peer.websocket === 'untaken' && /\d$/.test(url)) return this.over(4404);
       this.readyState = 1;
-      if (peer.websocket === 'open') {
+      if (peer.websocket !== 'silent') {
         this.session = peer.meet('websocket', (data) => this.onmessage({ data: data.buffer ?? data }), () => this.over());
       }
       this.onopen();
@@ -205,9 +207,9 @@ window.WebSocket = class {
     this.readyState = 3;
     if (this.session) this.session.closed = true;
   }
-  over() {
+  over(code = 1006) {
     this.readyState = 3;
-    this.onclose({});
+    this.onclose({ code });
   }
 };
 
