@@ -27,7 +27,6 @@ the same protocol, so a tour can be driven from Python over any road.
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ from multimodal.events import (
     StreamStart,
     Swap,
 )
-from multimodal.transport.assembly import RESEND_AFTER, RESEND_LIMIT, Assembly
+from multimodal.transport.arrivals import PENDING_BYTES, Arrivals, Picture
 from multimodal.transport.base import Inbound
 
 __all__ = [
@@ -67,19 +66,7 @@ ACK_BYTES = 16 * 1024
 ACK_DELAY = 0.050
 SERVER_SILENT = 3.0
 """Silence after which a viewer connects anew (the server pauses one second later)."""
-PENDING_BYTES = 32 * 1024 * 1024
-"""Bytes of unfinished pictures that are kept; more is the server's fault."""
 _PING_INTERVAL = 1.0
-_HELD_BYTES = 64 * 1024 * 1024
-"""Bytes of whole pictures kept, so that a new connection need not bring them again; the oldest go first."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture arrived whole."""
-
-    key: str
-    data: bytes
 
 
 @dataclass(frozen=True)
@@ -122,9 +109,7 @@ class ViewerProtocol:
         self, hello: wire.Hello | None = None, *, now: float = 0.0, held: Iterable[bytes] = (), by_url: bool = False
     ) -> None:
         self._hello = wire.Hello() if hello is None else hello
-        by_hash = [(hashlib.sha256(data).hexdigest(), data) for data in held]
-        self._held = dict(by_hash[-wire.HAVE_LIMIT :])
-        self._held_bytes = sum(len(data) for data in self._held.values())
+        self._pictures = Arrivals(held)
         self.seq = self.cursor = self._hello.cursor
         self.epoch = 0
         self.doubled = 0
@@ -132,12 +117,6 @@ class ViewerProtocol:
         self.seat = ""
         """Where this viewer comes back to, a path of the server; "" = not told on this road."""
         self._out: deque[str] = deque()
-        self._sha256: dict[str, str] = {}
-        self._assemblies: dict[str, Assembly] = {}
-        self._stale: set[str] = set()
-        self._whole: dict[str, bytes] = {}
-        self._waiting: dict[str, None] = {}
-        self._asked_whole: set[str] = set()
         self._ready: dict[str, wire.Ready] = {}
         self._turns: list[wire.Interrupt | wire.Ask] = []
         self._heard_epoch = 0
@@ -153,7 +132,6 @@ class ViewerProtocol:
             by_url: pictures do not come over this road.
             resume: False = no hello was said yet that the server may have heard.
         """
-        self._stale.update(self._assemblies)
         hello = msgspec.structs.replace(self._hello, cursor=self.cursor, resume=resume or self._hello.resume)
         self._connect(hello, now, by_url)
         if self._paused is not None:
@@ -162,8 +140,8 @@ class ViewerProtocol:
         self._out.extend(wire.encode(ready) for ready in self._ready.values())
 
     def _connect(self, hello: wire.Hello, now: float, by_url: bool) -> None:
-        if self._held:
-            have = tuple(digest[: wire.HAVE_CHARS] for digest in self._held)[-wire.HAVE_LIMIT :]
+        have = self._pictures.connect(now, by_url=by_url)
+        if have:
             hello = msgspec.structs.replace(hello, have=have)
         self._out.clear()
         self._out.append(wire.encode(hello))
@@ -172,9 +150,7 @@ class ViewerProtocol:
         self.picture_bytes = self._acked_bytes = 0
         self._ack_at: float | None = None
         self._next_ping = now + _PING_INTERVAL
-        self._heard = self._parts_at = now
-        self._by_url = by_url
-        self._fetching: set[str] = set()
+        self._heard = now
 
     # ---- what comes ----------------------------------------------------------------------------------------------
 
@@ -186,7 +162,7 @@ class ViewerProtocol:
         """
         self._heard = now
         if inbound.channel == "images":
-            return list(self._part(inbound.data, now))
+            return self._part(inbound.data, now)
         message = wire.decode_server(inbound.data)
         if isinstance(message, wire.Bundle):
             return self._bundle(message, inbound.data, now)
@@ -229,8 +205,8 @@ class ViewerProtocol:
         if whole:
             self.epoch = max(self.epoch, whole[-1].epoch)
         shown: list[Shown] = [whole] if whole else []
-        for key in [key for key in self._whole if key in self._sha256]:
-            shown += self._verified(key, self._whole.pop(key))
+        shown += self._pictures.described()
+        self._say_of_pictures()
         return shown
 
     def _note(self, event: AnyEvent) -> None:
@@ -239,122 +215,44 @@ class ViewerProtocol:
             self._heard_epoch = event.epoch
             self._turns = [turn for turn in self._turns if turn.epoch >= event.epoch]
         if isinstance(event, AssetReserved):
-            self._reserve(event)
+            self._pictures.reserve(event)
         elif isinstance(event, Snapshot):
             for asset in event.assets:
-                self._reserve(asset)
+                self._pictures.reserve(asset)
         elif isinstance(event, Reveal | Swap | CueMissed):
             self._ready.pop(event.key, None)
-
-    def _reserve(self, asset: AssetReserved) -> None:
-        if not asset.variants or asset.variants[0].url is not None:
-            return
-        digest = asset.variants[0].sha256
-        if self._sha256.get(asset.key) == digest and asset.key not in self._waiting:
-            return
-        self._sha256[asset.key] = digest
-        self._waiting[asset.key] = None
-        if digest in self._held:
-            self._whole[asset.key] = self._held[digest]
 
     def _part(self, data: str | bytes, now: float) -> list[Shown]:
         if isinstance(data, str):
             raise RemoteProtocolError("text on the images channel")
-        try:
-            part = wire.decode_part(data)
-        except wire.SpoiltPart as spoilt:
-            self._count(spoilt.size_bytes, now)
-            return self._spoilt(spoilt, now)
-        self._count(len(part.payload), now)
-        assembly = self._assembly(part.key, part.total, now)
-        if not assembly.add(part.offset, part.payload, now):
-            return []
-        del self._assemblies[part.key]
-        self._stale.discard(part.key)
-        whole = bytes(assembly.data)
-        if part.key not in self._sha256:
-            # The two channels are not ordered against each other: the asset may still be on its way (V4).
-            self._whole[part.key] = whole
-            return []
-        return self._verified(part.key, whole)
+        size_bytes, pictures = self._pictures.part(data, now)
+        self._count(size_bytes, now)
+        self._say_of_pictures()
+        return list(pictures)
+
+    def _say_of_pictures(self) -> None:
+        for message in self._pictures.said():
+            if isinstance(message, wire.Ready):
+                self.ready(message.key, ok=message.ok, reason=message.reason)
+            else:
+                self._out.append(wire.encode(message))
 
     def _count(self, size_bytes: int, now: float) -> None:
-        self._parts_at = now
         self.picture_bytes += size_bytes
         if self.picture_bytes - self._acked_bytes >= ACK_BYTES:
             self._ack()
         elif self._ack_at is None:
             self._ack_at = now + ACK_DELAY
 
-    def _assembly(self, key: str, total: int, now: float) -> Assembly:
-        assembly = self._assemblies.get(key)
-        if assembly is None:
-            held = sum(len(other.data) for other in self._assemblies.values())
-            held += sum(len(whole) for whole in self._whole.values())
-            if held + total > PENDING_BYTES:
-                raise RemoteProtocolError(f"more than {PENDING_BYTES} bytes of unfinished pictures")
-            assembly = self._assemblies[key] = Assembly(total, now)
-        if total != len(assembly.data):
-            if key in self._stale:
-                # Begun on another connection, to a server that was started again and encodes anew.
-                self._stale.discard(key)
-                del self._assemblies[key]
-                return self._assembly(key, total, now)
-            raise RemoteProtocolError(f"picture {key!r} changed its size to {total} bytes")
-        return assembly
-
-    def _spoilt(self, part: wire.SpoiltPart, now: float) -> list[Shown]:
-        # Nothing vouches for the header either: what names no picture of ours is left to the other ways of V11.
-        if part.key in self._waiting and part.key not in self._asked_whole:
-            assembly = self._assembly(part.key, part.total, now)
-            assembly.asked += 1
-            if assembly.asked > 4 * RESEND_LIMIT:
-                self._need(part.key)
-            else:
-                resend = wire.Resend(part.key, ((part.offset, part.offset + part.size_bytes),))
-                self._out.append(wire.encode(resend))
-        return []
-
-    def _need(self, key: str) -> None:
-        """Ask for the whole of a picture, once; the second time it is given up (V11)."""
-        self._assemblies.pop(key, None)
-        self._stale.discard(key)
-        if key in self._asked_whole:
-            self._waiting.pop(key, None)
-            self.ready(key, ok=False, reason="the bytes that came are not the picture's")
-        elif self._by_url:
-            self._asked_whole.add(key)
-            self._fetching.discard(key)
-        else:
-            self._asked_whole.add(key)
-            self._out.append(wire.encode(wire.Need(key)))
-
-    def _verified(self, key: str, data: bytes) -> list[Shown]:
-        digest = self._sha256[key]
-        if key not in self._waiting:
-            return []
-        if hashlib.sha256(data).hexdigest() != digest:
-            self._need(key)
-            return []
-        del self._waiting[key]
-        if digest not in self._held:
-            self._held[digest] = data
-            self._held_bytes += len(data)
-            while self._held_bytes > _HELD_BYTES:
-                self._held_bytes -= len(self._held.pop(next(iter(self._held))))
-        return [Picture(key, data)]
-
     def wanted(self) -> list[tuple[str, str]]:
         """Key and SHA-256 of the pictures that have to be fetched; each is named once a connection."""
-        if not self._by_url:
-            return []
-        keys = [key for key in self._waiting if key not in self._fetching]
-        self._fetching.update(keys)
-        return [(key, self._sha256[key]) for key in keys]
+        return self._pictures.wanted()
 
     def fetched(self, key: str, data: bytes) -> list[Shown]:
         """The bytes of a wanted picture, as they came by its URL."""
-        return self._verified(key, data)
+        pictures = self._pictures.fetched(key, data)
+        self._say_of_pictures()
+        return list(pictures)
 
     # ---- what is said --------------------------------------------------------------------------------------------
 
@@ -412,8 +310,8 @@ class ViewerProtocol:
 
     def next_timer(self) -> float:
         """When `handle_timer` has something to do."""
-        due = (assembly.due() for assembly in self._assemblies.values())
-        return min(at for at in (self._next_ping, self._ack_at, *due) if at is not None)
+        due = (self._next_ping, self._ack_at, self._pictures.next_timer())
+        return min(at for at in due if at is not None)
 
     def handle_timer(self, now: float) -> None:
         """Ack, ping, and ask for what is missing when it is due (V5, V6, V11)."""
@@ -423,14 +321,8 @@ class ViewerProtocol:
             self._ping_id += 1
             self._next_ping = now + _PING_INTERVAL
             self._out.append(wire.encode(wire.Ping(self._ping_id, now * 1000)))
-        for key, assembly in list(self._assemblies.items()):
-            if now < assembly.due():
-                continue
-            holes = assembly.ask(now, tail=now - self._parts_at >= RESEND_AFTER)
-            if assembly.asked > RESEND_LIMIT:
-                self._need(key)
-            elif holes:
-                self._out.append(wire.encode(wire.Resend(key, tuple(holes[: wire.RANGES_LIMIT]))))
+        self._pictures.handle_timer(now)
+        self._say_of_pictures()
 
     def quiet(self, now: float) -> float:
         """Seconds since the server was last heard."""

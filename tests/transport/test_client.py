@@ -370,6 +370,15 @@ def test_v9_a_half_of_another_size_is_dropped_on_a_new_connection_only() -> None
     assert viewer.receive(part("p", 60, 120, image.data[60:]), 1.0) == [Picture("p", image.data)]
 
 
+def test_halves_of_earlier_connections_make_room() -> None:
+    viewer = greeted()
+    viewer.receive(part("old", 0, PENDING_BYTES - 100, bytes(10)), 0.0)
+    viewer.rejoin(1.0)
+    viewer.receive(part("new", 0, 200, bytes(10)), 1.0)
+    with pytest.raises(RemoteProtocolError, match="unfinished"):
+        viewer.receive(part("newer", 0, PENDING_BYTES, bytes(10)), 1.0)
+
+
 def test_v9_what_may_not_have_been_heard_is_said_again() -> None:
     viewer = greeted()
     image = picture("p", 100)
