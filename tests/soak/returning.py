@@ -10,7 +10,7 @@ import msgspec
 
 from multimodal import wire
 from multimodal.errors import ChannelClosedError, JoinRefused, UsageError
-from multimodal.events import AnyEvent
+from multimodal.events import AnyEvent, StreamEnd
 from multimodal.sync.link import LinkProfile
 from multimodal.transport.base import Link
 from multimodal.transport.live import LiveSession, Seat
@@ -18,6 +18,9 @@ from multimodal.transport.memory import MemoryLink, memory_link
 from multimodal.transport.resilient import ResilientViewer
 
 __all__ = ["Emitted", "MemoryRoad", "Returning"]
+
+
+STAYS = 10.0
 
 
 class Emitted:
@@ -44,6 +47,7 @@ class Returning(ResilientViewer):
         connect: gives a link to its seat, a new one where it is told so; raises TransportError where there is no way.
         hello: the first one.
         on_show: called with every bundle when it is painted.
+        pictures: how many there are: at the end it stays for those still on their way, `STAYS` seconds at most.
     """
 
     def __init__(
@@ -52,18 +56,40 @@ class Returning(ResilientViewer):
         *,
         hello: wire.Hello | None = None,
         on_show: Callable[[tuple[AnyEvent, ...]], None] | None = None,
+        pictures: int = 0,
     ) -> None:
+        self._expected, self._shown = pictures, on_show
+
         async def take(url: str, seat: str, token: str) -> tuple[Link, str]:
             return await connect(not seat), "http://server.test/whep/demo/seat"
 
         super().__init__(
-            "http://server.test/whep/demo", roads=["whep"], take={"whep": take}, hello=hello, on_show=on_show
+            "http://server.test/whep/demo",
+            roads=["whep"],
+            take={"whep": take},
+            hello=hello,
+            on_show=self._on_bundle,
+            leave_at_end=False,
         )
 
     @property
     def events(self) -> list[AnyEvent]:
         """Every event that was painted, in order."""
         return self.seen.events
+
+    def _on_bundle(self, bundle: tuple[AnyEvent, ...]) -> None:
+        if self._shown is not None:
+            self._shown(bundle)
+        if isinstance(bundle[-1], StreamEnd):
+            self._leave(self._loop.time() + STAYS)
+
+    def _leave(self, until: float) -> None:
+        if len(self.seen.pictures) < self._expected and self._loop.time() < until:
+            self._loop.call_later(0.02, self._leave, until)
+            return
+        self.protocol.bye("end")
+        self._flush()
+        self.seen.ended = "end"
 
 
 class MemoryRoad:

@@ -49,7 +49,7 @@ class Cut:
         self.emitted = Emitted(self._on_event)
         self.live = LiveSession(tour(), keep=30.0)
         self.road = MemoryRoad(self.live, self.live.sit(Seat(record=self.emitted)))
-        self.viewer = Returning(self.road.connect, on_show=self._on_show)
+        self.viewer = Returning(self.road.connect, on_show=self._on_show, pictures=len(PICTURES))
         async with asyncio.TaskGroup() as group:
             group.create_task(self.live.run())
             await self.viewer.watch()
@@ -117,7 +117,7 @@ def test_fifty_random_cuts_in_one_tour(seed: int) -> None:
         # A session of its own would be over when it is cut before the first hello.
         live = LiveSession(tour(WORDS * 12, gap=0.5), keep=30.0, open_ended=True)
         road = MemoryRoad(live, live.sit(Seat(record=emitted)))
-        viewer = Returning(road.connect)
+        viewer = Returning(road.connect, pictures=len(PICTURES))
 
         async def saw() -> None:
             for _ in range(50):

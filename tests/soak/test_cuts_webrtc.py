@@ -43,7 +43,7 @@ class Cut:
     async def play(self) -> None:
         live = LiveSession(tour(gap=0.08), keep=30.0)
         self.road = UdpRoad(live, live.sit(Seat(record=self.emitted)))
-        viewer = Returning(self.road.connect, on_show=self._on_show)
+        viewer = Returning(self.road.connect, on_show=self._on_show, pictures=len(PICTURES))
         async with asyncio.TaskGroup() as group:
             group.create_task(live.run())
             await viewer.watch()
