@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
+from multimodal.bench.hol_disciplines import DISCIPLINES
 from multimodal.bench.hol_page import play_in
-from multimodal.bench.hol_stage import CLEAN, DISCIPLINES, LIMITED, LOOPBACK, ROADS, Run, Shape, play
+from multimodal.bench.hol_stage import CLEAN, LIMITED, LOOPBACK, ROADS, Run, Shape, play
 from multimodal.bench.report import Figure, figure, report
 from multimodal.browser import launch
 

@@ -11,7 +11,8 @@ import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from multimodal.bench.hol_stage import DISCIPLINES, Run, Server, Shape, answer_behind, joined, relays_for
+from multimodal.bench.hol_disciplines import DISCIPLINES
+from multimodal.bench.hol_stage import Run, Server, Shape, answer_behind, joined, relays_for
 from multimodal.browser import open_page
 from multimodal.transport.webrtc import WebRTCLink
 

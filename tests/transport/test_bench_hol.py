@@ -8,8 +8,9 @@ import pytest
 
 from multimodal.bench import connect, hol
 from multimodal.bench.hol import CORE, FREE, OURS, QUIET, VIEWERS, judge
+from multimodal.bench.hol_disciplines import DISCIPLINES
 from multimodal.bench.hol_page import play_in
-from multimodal.bench.hol_stage import DISCIPLINES, LIMITED, LOOPBACK, ROADS, Run, Shape, play
+from multimodal.bench.hol_stage import LIMITED, LOOPBACK, ROADS, Run, Shape, play
 from multimodal.browser import launch
 from tests.support import run
 
