@@ -1,7 +1,8 @@
 """The fact guard: every price, number, material, colour and brand that is said of a product has to be on its sheet.
 
 G1  A claim belongs to the product that was named last before it; where its sentence names one only later, to that.
-    Before any product is named, and in sentences that sum up, the sheets of all products count.
+    Before any product is named, and in sentences that sum up, the sheets of all products count; times and counts
+    are no claims there.
 G2  A number counts with its unit: 1.5 litres on the sheet does not allow 1.5 kilograms. A number without a unit is
     allowed where the sheet has that number at all. How it is written does not count: digits, words, separators.
 G3  A material, a colour or a brand counts where the sheet has the word anywhere: in a fact, the title, the
@@ -19,8 +20,9 @@ from decimal import Decimal, InvalidOperation
 import msgspec
 
 from multimodal.errors import UsageError
-from multimodal.pipes.claims import Claim, claims, folded
-from multimodal.pipes.facts import FactSheet
+from multimodal.pipes.claim_words import HAN_COLOURS, KINDS_OF, MATERIALS, MEASURES, TIMES
+from multimodal.pipes.claims import Claim, claims, folded, unit_of
+from multimodal.pipes.facts import FactSheet, parts_of
 from multimodal.sync.matcher import Matcher, Mention, ProductNames
 from multimodal.values import Product
 
@@ -55,45 +57,79 @@ class _Known:
 
     def __init__(self, sheets: Sequence[FactSheet], names: Iterable[str]) -> None:
         self.numbers: set[tuple[Decimal, str]] = set()
+        self.loose: set[Decimal] = set()
         self.values: dict[str, list[str]] = {}
         text: list[str] = []
         for sheet in sheets:
             for fact in sheet.facts:
                 self.values.setdefault(fact.kind, []).append(fact.value)
                 text += [fact.name, fact.value]
+                if fact.name.casefold() in _SETS:
+                    self.numbers.add((Decimal(len(parts_of(fact.value))), ""))
             text += [sheet.title, *sheet.aliases, sheet.description, sheet.product_id]
         for piece in text:
             for claim in claims(piece):
                 if claim.number is not None:
                     self.numbers.add((claim.number, claim.unit))
+            for period in _PERIOD.findall(piece):
+                self.numbers.add((Decimal(1), unit_of(period)))
             # Whatever looks like a number, whether it claims anything or not: sizes, codes, "3 x 4".
-            for digits in re.findall(r"\d+(?:[.,]\d+)?", piece):
-                self.numbers.add((_decimal(digits), ""))
-        whole = " ".join(text)
-        self.words = {folded(word) for word in re.findall(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*", whole)}
-        self.whole = whole.casefold()
+            self.loose.update(_decimal(digits) for digits in re.findall(r"\d+(?:[.,]\d+)?", piece))
+        self.loose.update(number for number, _ in self.numbers)
+        self.whole = " ".join(text).casefold()
+        self.words = {folded(word) for word in re.findall(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*", " ".join(text))}
+        self.words |= {part for word in self.words if "-" in word for part in word.split("-")}
+        # What is left when materials are gone: the yellow of brass, 黄铜, is no colour.
+        self.rest = _HAN_MATERIAL.sub(" ", self.whole)
         self.names = {folded(name) for name in names if name.casefold() in self.whole}
 
     def allows(self, claim: Claim) -> bool:
         """G2 and G3."""
         if claim.number is not None:
-            if claim.unit:
-                return (claim.number, claim.unit) in self.numbers or self._converted(claim)
-            return any(number == claim.number for number, _ in self.numbers)
+            return self._counts(claim, claim.number)
         if claim.kind == "name":
-            return claim.word in self.names
-        if claim.word in self.words or claim.said.casefold() in self.whole:
+            return claim.word in self.names or claim.said.casefold() in self.whole
+        if claim.kind == "price":
+            return claim.word in self.whole
+        if self._has(claim.word) or any(self._has(word) for word in KINDS_OF.get(claim.word, ())):
             return True
-        return claim.word in self.whole if not claim.word.isascii() else " " in claim.word and claim.word in self.whole
+        if claim.word.isascii():
+            # What it is made of, in several words: one of them has to be known.
+            return (
+                any(folded(word) in self.words - _EMPTY for word in claim.word.split()) if " " in claim.word else False
+            )
+        if claim.kind == "colour":
+            return any(colour in self.rest for colour in claim.word if colour in HAN_COLOURS)
+        return claim.word in _WOODEN and "木" in self.whole
 
-    def _converted(self, claim: Claim) -> bool:
-        """The same amount in another unit of the same measure: 1,500 ml is 1.5 l."""
-        scale = _SCALES.get(claim.unit)
-        if scale is None or claim.number is None:
-            return False
-        measure, factor = scale
-        same = {(unit, other) for unit, (kind, other) in _SCALES.items() if kind == measure and unit != claim.unit}
-        return any((claim.number * factor / other, unit) in self.numbers for unit, other in same)
+    def _has(self, word: str) -> bool:
+        if word.isascii() and " " not in word:
+            return word in self.words
+        return word in (self.whole if word in MATERIALS or word.isascii() else self.rest)
+
+    def _counts(self, claim: Claim, number: Decimal) -> bool:
+        if claim.unit:
+            return (number, claim.unit) in self.numbers or self._converted(claim, number)
+        if (number, "") in self.numbers or not claim.counts:
+            return number in self.loose
+        return number in self.loose and claim.counts in self.words
+
+    def _converted(self, claim: Claim, number: Decimal) -> bool:
+        """The same amount in another unit of the same measure: 1,500 ml is 1.5 l, and 49 cm are 19 inches."""
+        if claim.unit == "GBP" and "pound" in claim.said.casefold() and (number, "lb") in self.numbers:
+            return True
+        measure, factor = MEASURES.get(claim.unit, ("", Decimal(1)))
+        for known, unit in self.numbers:
+            kind, other = MEASURES.get(unit, (None, Decimal(1)))
+            if kind != measure or unit == claim.unit:
+                continue
+            # Between metres and inches, what is said is rounded.
+            rounded = Decimal(0)
+            if (claim.unit in _IMPERIAL) != (unit in _IMPERIAL):
+                rounded = min(claim.exact / 2, number * _ROUNDED) * factor
+            if abs(number * factor - known * other) <= rounded:
+                return True
+        return False
 
 
 class FactGuard:
@@ -146,6 +182,8 @@ class FactGuard:
             if any(start <= claim.start and claim.end <= end for start, end in inside):
                 continue
             about = self._about(claim, named, product)
+            if not about and claim.kind == "number" and (claim.unit in TIMES or claim.unit in {"", "person", "piece"}):
+                continue  # "give me two minutes": of no product
             known = self._known.get(about, self._all)
             if not known.allows(claim):
                 found.append(
@@ -188,21 +226,18 @@ def sentences(text: str) -> list[str]:
     return [*found, current] if current.strip() else found
 
 
-_SCALES: dict[str, tuple[str, Decimal]] = {
-    "mm": ("length", Decimal(1)),
-    "cm": ("length", Decimal(10)),
-    "m": ("length", Decimal(1000)),
-    "ml": ("volume", Decimal(1)),
-    "cl": ("volume", Decimal(10)),
-    "l": ("volume", Decimal(1000)),
-    "g": ("weight", Decimal(1)),
-    "kg": ("weight", Decimal(1000)),
-    "w": ("power", Decimal(1)),
-    "kw": ("power", Decimal(1000)),
-    "s": ("time", Decimal(1)),
-    "min": ("time", Decimal(60)),
-    "h": ("time", Decimal(3600)),
-}
+_IMPERIAL = frozenset({"in", "ft", "oz", "lb"})
+_ROUNDED = Decimal("0.03")
+"""How far a rounded conversion may be off: two feet are not half a metre."""
+_EMPTY = frozenset(
+    ["a", "an", "the", "of", "one", "single", "whole", "solid", "piece", "block", "real", "pure", "good", "same", "its"]
+)
+_SETS = frozenset({"set", "includes", "contents", "in the box", "套装", "包含", "配件"})
+_WOODEN = frozenset({"木头", "实木", "原木"})
+_PERIOD = re.compile(r"(?:\b(?:an?|one|per)\s+|一)(day|week|month|year|天|周|年)")
+_HAN_MATERIAL = re.compile(
+    "|".join(sorted((word for word in MATERIALS if not word.isascii() and len(word) > 1), key=len, reverse=True))
+)
 
 
 def _decimal(digits: str) -> Decimal:

@@ -1,14 +1,17 @@
 """What may be said of the demo catalogue and what may not: 200 sentences with a planted falsehood, 200 true ones.
 
-A line is `product| sentence`: the product that is spoken of when the sentence begins, "-" for none. What is false stands
-in [brackets], which are taken out before the sentence is judged: a guard that points at another word has not found it.
+`FALSE_LATER` and `TRUE_LATER` were written when the rules were there, and tell how far these reach.
+
+A line is `product| sentence`: the product that is spoken of when the sentence begins, "-" for none. What is false
+stands in [brackets], which are taken out before the sentence is judged: a guard that points at another word has not
+found it.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FALSE", "TRUE", "Case"]
+__all__ = ["FALSE", "FALSE_LATER", "TRUE", "TRUE_LATER", "Case"]
 
 
 class Case(NamedTuple):
@@ -446,3 +449,128 @@ thrum-pouf| 一百三十九欧元，双脚一放就不想起来。
 
 FALSE = (*_cases("en", _FALSE_EN), *_cases("zh", _FALSE_ZH))
 TRUE = (*_cases("en", _TRUE_EN), *_cases("zh", _TRUE_ZH))
+
+_FALSE_LATER = """
+-| For the Halo Kettle we ask [a hundred euros] even.
+halo-kettle| Eighty-nine euros? No: [eighty-four euros] today.
+halo-kettle| Right now it is [half price].
+halo-kettle| It boils [a litre] of water, no more.
+halo-kettle| Its handle is [bamboo] and brass.
+halo-kettle| It is powered by [2200 watts].
+halo-kettle| The enamel was fired [seven times] a year.
+pebbledash-mug| Its speckles are [gold].
+pebbledash-mug| It weighs [400 g].
+pebbledash-mug| This mug was designed by [Arne Jacobsen].
+brooklet-carafe| It pours [seven] glasses of water.
+brooklet-carafe| Made in [Bohemia], it is as clear as spring water.
+brooklet-carafe| Its tumbler is of [blue] glass.
+grindle-mill| It is 8.3 inches tall, and [30 cm] wide.
+grindle-mill| With a [ten]-year guarantee on the grinder.
+grindle-mill| The knob is of [pewter].
+otterby-stool| You save [20 %] this week.
+otterby-stool| It seats [two people].
+otterby-stool| It comes down to [one hundred and nine euros].
+otterby-stool| The seat is padded with [foam].
+tidewater-vase| The glaze is [jade green].
+tidewater-vase| It was made in [1968].
+tidewater-vase| It holds [1.5 litres] of water.
+vesper-lamp| It takes an [E14] bulb.
+vesper-lamp| The shade is of [parchment].
+vesper-lamp| It is the [violet] one over there.
+merrin-clock| The face is [ivory].
+merrin-clock| It measures between [20 and 25 cm].
+harrow-board| A board of solid [oak].
+harrow-board| The thong is [rubber].
+marram-salt-pig| It holds [a pound and a half] of salt.
+rosehip-bowl| It comes with [three] matching plates.
+emberley-candlestick| It weighs [90 grams].
+squall-umbrella-stand| It takes [ten or twelve] umbrellas.
+squall-umbrella-stand| It is [black].
+rillet-watering-can| It is [nickel] inside.
+quarry-bookends| Together they weigh [12 kilograms].
+thrum-pouf| It is filled with [feathers].
+halo-kettle| 它用[不锈钢]制成。
+halo-kettle| 现在打[八折]。
+pebbledash-mug| 杯口泛出[金色]。
+brooklet-carafe| 由[宜家]设计。
+grindle-mill| 它用[榉木]做的。
+otterby-stool| 凳子重[六千克]。
+tidewater-vase| 花瓶是[深绿色]的。
+vesper-lamp| 附送一只 [60 瓦]灯泡。
+merrin-clock| 价格从一百欧元降到[九十欧元]。
+harrow-board| 板子是[竹]制的。
+thrum-pouf| 坐墩直径[六米]。
+thrum-pouf| 它是[蓝色]的。
+"""
+
+_TRUE_LATER = """
+-| Ready? Then off we go, one step at a time.
+-| I could talk about these for hours, but two minutes will do... no, take your time.
+-| Nine out of ten people start with tea.
+-| This one is for the cooks among you.
+-| It is clear that somebody cared.
+-| If you have felt lost in large shops, stay a while.
+-| The first three stops are for the kitchen.
+halo-kettle| Between the two of us, it is my favourite.
+halo-kettle| It will not mind an open flame, and neither will you at five o'clock.
+halo-kettle| Mint tea, black tea, green tea: it boils water for all of them.
+halo-kettle| In deep green, with brass at the joints, it looks at home anywhere.
+halo-kettle| Its handle is partly wood and partly metal.
+halo-kettle| 89.00 EUR, and 1.3 kg on the scales.
+pebbledash-mug| Fill it with black coffee or with orange juice.
+pebbledash-mug| A ceramic mug with a bare foot.
+pebbledash-mug| It is a third of a litre and a little more.
+pebbledash-mug| For 24 euros you get a mug that gets along with the dishwasher.
+brooklet-carafe| Pour yourself another glass, and one for your neighbour.
+brooklet-carafe| The tumbler keeps the dust out until somebody is thirsty.
+brooklet-carafe| At night, on the second shelf, it catches the light.
+grindle-mill| Freshly ground black pepper makes a second dish of it.
+grindle-mill| It is about as tall as a hand is long: 21 centimetres.
+grindle-mill| Its knob is brass, its body walnut, its grinder ceramic.
+otterby-stool| Three legs never wobble, as any farmer will tell you.
+otterby-stool| It is wooden, and it shows.
+otterby-stool| On cold feet, the ring is a blessing.
+tidewater-vase| Fill it with yellow tulips or a few white lilies.
+tidewater-vase| The blue vase is twenty-eight centimetres tall.
+tidewater-vase| No other pot looks quite as well on an empty table.
+vesper-lamp| Read under it with a glass of red wine.
+vesper-lamp| Linen softens the light, and brass holds it up.
+vesper-lamp| It has a cord of 2 m in braided cotton.
+vesper-lamp| In the evening it is the last one to go out.
+merrin-clock| It will not tick at three in the morning.
+merrin-clock| It is one of those things that one stops noticing, in the best sense.
+merrin-clock| The hours are marked by plain bars.
+harrow-board| Cut a loaf in two, or in twenty, and it will not complain.
+harrow-board| A cherry board for 54 euros, with a loop of leather to hang it by.
+harrow-board| It is 19 inches long.
+marram-salt-pig| Salt keeps dry in it, whatever steams on the stove.
+marram-salt-pig| The yellow pot with the wide mouth is thirty-six euros.
+rosehip-bowl| Apples, pears, an orange or two: there is room for all of them.
+rosehip-bowl| The red bowl is 32 by 10 centimetres.
+emberley-candlestick| An iron candlestick, black all over.
+emberley-candlestick| It has nerves of steel, one might say.
+squall-umbrella-stand| Eight umbrellas fit, and the tray below lifts out.
+rillet-watering-can| Green leaves and thirsty soil are what it was made for.
+rillet-watering-can| It holds just 1.4 litres, so it never gets heavy.
+quarry-bookends| They stay where you put them, set in stone as it were.
+thrum-pouf| The purple pouf is woollen, and as round as the moon.
+thrum-pouf| Put up your feet, all ten toes of them.
+-| 第一站，我们去厨房看看。
+halo-kettle| 万一水烧开了您没听见，也不要紧。
+halo-kettle| 绿色的壶身配上黄铜，十分好看。
+pebbledash-mug| 早上来一杯红茶或者黑咖啡，都合适。
+brooklet-carafe| 一杯清水，三五好友。
+grindle-mill| 木头的磨身，陶瓷的磨芯，用起来得心应手。
+otterby-stool| 三条腿的凳子最稳。
+merrin-clock| 夜里三点钟，它也安安静静。
+thrum-pouf| 紫色的坐墩，四平八稳。
+"""
+
+FALSE_LATER = tuple(
+    _cases("zh" if "\u4e00" <= line.partition("| ")[2].strip("[")[0] <= "\u9fff" else "en", line)[0]
+    for line in _FALSE_LATER.strip().splitlines()
+)
+TRUE_LATER = tuple(
+    _cases("zh" if "\u4e00" <= line.partition("| ")[2][0] <= "\u9fff" else "en", line)[0]
+    for line in _TRUE_LATER.strip().splitlines()
+)
