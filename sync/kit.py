@@ -2,6 +2,7 @@
 
     which    assert_right_product, assert_order, assert_same_text_as_batch, assert_same_log
     whether  assert_every_cue_settled, assert_all_mentions_shown
+    said     assert_only_facts
     when     assert_in_sync, assert_holds_kept, assert_no_spoiler, assert_no_growth
 
     from multimodal.sync.kit import assert_in_sync
@@ -19,10 +20,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from multimodal.errors import SyncError
+from multimodal.errors import DriftError, SyncError
 from multimodal.events import AnyEvent, CueMissed, Reveal
+from multimodal.sync.claims_said import Guard, fact_faults
 from multimodal.sync.context import current
-from multimodal.sync.faults import Fault, raise_faults
+from multimodal.sync.faults import ALSO, Fault, raise_faults
 from multimodal.sync.golden import assert_same_log
 from multimodal.sync.growth import growth_faults
 from multimodal.sync.holds import hold_faults
@@ -42,6 +44,7 @@ __all__ = [
     "assert_in_sync",
     "assert_no_growth",
     "assert_no_spoiler",
+    "assert_only_facts",
     "assert_order",
     "assert_right_product",
     "assert_same_log",
@@ -211,6 +214,23 @@ def assert_order(log: SyncLog, keys: Sequence[str]) -> None:
         DriftError: they are not.
     """
     raise_faults(log, order_faults(log, keys))
+
+
+def assert_only_facts(said: SyncLog | str, guard: Guard) -> None:
+    """The narration claims nothing of a product that the catalogue does not hold.
+
+    Args:
+        said: what was recorded, or a narration as text.
+        guard: judges it: a `multimodal.pipes.guard.FactGuard`, or anything with such a `violations(text)`.
+
+    Raises:
+        DriftError: it does; with each claim's words, and for a log the token at which they begin.
+    """
+    if isinstance(said, SyncLog):
+        raise_faults(said, fact_faults(said, guard))
+    elif found := [str(each) for each in guard.violations(said)]:
+        more = f"\n  also      {len(found) - 1 - ALSO} more" if len(found) - 1 > ALSO else ""
+        raise DriftError("\n  also      ".join(found[: 1 + ALSO]) + more)
 
 
 async def record(stream: MultiModalStream, *, limit: float = 60.0) -> SyncLog:
