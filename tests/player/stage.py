@@ -160,7 +160,9 @@ async def all_of_it(shop: Shop, page: Page) -> dict[str, Any]:
     assert [event["seq"] for event in shop.emitted] == list(range(len(shop.emitted)))
     assert found["seqs"] == list(range(len(shop.emitted))), "nothing lost, nothing doubled, in order"
     assert found["words"].strip() == "".join(WORDS).strip()
-    assert found["thumbs"] == len(KEYS)
+    # Whoever is away for longer than the end waits has only the previews of what came then (R4b).
+    given_up = {event["key"] for event in shop.emitted if event["kind"] == "swap" and not event["ok"]}
+    assert len(KEYS) - len(given_up) <= found["thumbs"] <= len(KEYS)
     assert found["painted"] == sorted(found["painted"])
     assert found["painted"][-1] == len(shop.emitted) - 1
     return found
