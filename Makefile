@@ -36,7 +36,7 @@ soak:
 	@echo "== a browser in every hostile network"
 	@MULTIMODAL_NETWORKS=all .venv/bin/python -m pytest tests/netns $(ARGS)
 	@echo "== cuts at every event, kills, 10,000 sessions, an hour's tour"
-	@MULTIMODAL_CUTS=120 MULTIMODAL_KILLS=9 MULTIMODAL_SESSIONS=10000 MULTIMODAL_HOUR=60 \
+	@MULTIMODAL_CUTS=120 MULTIMODAL_KILLS=9 MULTIMODAL_SESSIONS=10000 MULTIMODAL_HOUR=86 \
 		.venv/bin/python -m pytest tests/soak $(ARGS)
 
 live:

@@ -58,6 +58,8 @@ class Returning(ResilientViewer):
         on_show: Callable[[tuple[AnyEvent, ...]], None] | None = None,
         pictures: int = 0,
     ) -> None:
+        self.left = False
+        """It has seen everything, and said goodbye."""
         self._expected, self._shown = pictures, on_show
 
         async def take(url: str, seat: str, token: str) -> tuple[Link, str]:
@@ -89,7 +91,7 @@ class Returning(ResilientViewer):
             return
         self.protocol.bye("end")
         self._flush()
-        self.seen.ended = "end"
+        self.left, self.seen.ended = True, "end"
 
 
 class MemoryRoad:

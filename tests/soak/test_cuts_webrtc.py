@@ -38,6 +38,7 @@ class Cut:
         self.at, self.away, self.silent = at, away, silent
         self.restored: float | None = None
         self.took: float | None = None
+        self.state = ""
         self.emitted = Emitted(self._on_event)
 
     async def play(self) -> None:
@@ -48,12 +49,14 @@ class Cut:
             group.create_task(live.run())
             await viewer.watch()
         await self.road.aclose()
-        assert viewer.seen.ended == "end"
+        assert viewer.left
         assert viewer.events == self.emitted.events
         assert [event.seq for event in viewer.events] == list(range(len(viewer.events)))
         assert "".join(event.text for event in viewer.events if isinstance(event, Text)) == "".join(WORDS)
         missing = {key for key, each in PICTURES.items() if viewer.seen.pictures.get(key) != each.data}
-        assert not missing, f"cut at {self.at} for {self.away} s: {missing} did not come; {viewer.failures}"
+        assert not missing, (
+            f"cut at {self.at} for {self.away} s: {missing} did not come; {viewer.failures}; {self.state}"
+        )
 
     def _on_event(self, event: AnyEvent) -> None:
         if event.seq == self.at:
@@ -66,6 +69,13 @@ class Cut:
         self.road.restore()
 
     def _on_show(self, bundle: tuple[AnyEvent, ...]) -> None:
+        connection = self.road.seat.connection
+        if connection is not None:
+            scheduler = connection.scheduler
+            self.state = (
+                f"at event {bundle[-1].seq}: {scheduler.counters}, waiting {scheduler.waiting_pictures}, "
+                f"{scheduler.unacked_bytes} bytes un-acked"
+            )
         if self.restored is not None and self.took is None:
             self.took = asyncio.get_running_loop().time() - self.restored
 

@@ -57,7 +57,7 @@ def test_join_at_every_tenth_token(capsys: pytest.CaptureFixture[str]) -> None:
         assert first.events == emitted.events
         assert len(joined) == len(WORDS) // 10
         for at, viewer in joined:
-            assert viewer.seen.ended == "end"
+            assert viewer.left
             snapshot, *rest = viewer.events
             assert isinstance(snapshot, Snapshot)
             place = snapshot.seq + 1
