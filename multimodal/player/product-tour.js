@@ -7,7 +7,8 @@
  * A shop embeds this one module; product-tour-roads.js, beside it, comes by itself when a tour begins: see there.
  * The messages are those of multimodal/wire.py. Text is only ever written as text, never as markup.
  *
- * Attributes: src (WHEP-style URL), token (Bearer), theme (light | dark; default: the reader's), autoplay.
+ * Attributes: src (WHEP-style URL), token (Bearer), theme (light | dark; default: the reader's), autoplay. Set by itself:
+ * state, and reconnecting while a lost road is looked for.
  * Light DOM: slot "poster" (stands on the stage until the first picture), default slot (stands where the words will).
  * Parts: tour, stage, slot, picture, missing (the words in its place), caption, title, price, side, text, word, controls, button (start, play, restart),
  * message, strip, thumb.
