@@ -1,13 +1,13 @@
 """What an OpenAI-compatible server streams -> tokens. Pure: events of its response in, tokens out.
 
-    O1  A chunk without choices, with fields nobody knows, without `finish_reason`, or of another choice than the first
-        adds nothing and is no fault; a role with empty content is no token.
-    O2  Text is taken from a chunk of a chat (`delta.content`) as from one of a completion (`text`), also from the chunk
-        that finishes.
-    O3  Where a chunk brings token ids, it is as many tokens; all but the last are empty. Else it is one (a delta).
-    O4  An error within the stream is an error, whatever form it has: an object, a bare string, text that is not JSON.
-    O5  The stream has ended where a `finish_reason` came, or `[DONE]`. Ending without either is a lost connection.
-    O6  Stop sequences end it here too: some servers let them through.
+O1  A chunk without choices, with fields nobody knows, without `finish_reason`, or of another choice than the first
+    adds nothing and is no fault; a role with empty content is no token.
+O2  Text is taken from a chunk of a chat (`delta.content`) as from one of a completion (`text`), also from the chunk
+    that finishes.
+O3  Where a chunk brings token ids, it is as many tokens; all but the last are empty. Else it is one (a delta).
+O4  An error within the stream is an error, whatever form it has: an object, a bare string, text that is not JSON.
+O5  The stream has ended where a `finish_reason` came, or `[DONE]`. Ending without either is a lost connection.
+O6  Stop sequences end it here too: some servers let them through.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from multimodal.errors import PipeError
+from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.stops import StopSequences
 from multimodal.sse_reader import SSEEvent
 from multimodal.values import Token
@@ -40,7 +40,7 @@ class _Part(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    index: int = 0
+    index: int | None = 0
     delta: _Part | None = None
     text: str | None = None
     finish_reason: str | None = None
@@ -49,9 +49,10 @@ class _Choice(msgspec.Struct):
 
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
-    usage: Usage | None = None
+    usage: Any = None
     error: Any = None
     detail: Any = None
+    message: Any = None
 
 
 _decoder = msgspec.json.Decoder(_Chunk)
@@ -98,16 +99,16 @@ class AnswerStream:
             raise PipeError(
                 f"{self.server} failed in the middle of its answer: it sent {error_words(data)!r}", retryable=True
             ) from error
-        failure = chunk.error or (chunk.detail if chunk.choices is None else None)
+        failure = chunk.error or ((chunk.detail or chunk.message) if chunk.choices is None else None)
         if failure or event.event == "error":
             raise PipeError(
                 f"{self.server} failed in the middle of its answer: {error_words(failure or data)}", retryable=True
             )
-        if chunk.usage is not None:
-            self.usage = chunk.usage
+        if isinstance(chunk.usage, dict):
+            self.usage = Usage(_count(chunk.usage, "prompt_tokens"), _count(chunk.usage, "completion_tokens"))
         tokens: list[Token] = []
         for choice in chunk.choices or ():
-            if choice.index == 0:
+            if not choice.index:
                 tokens += self._choice(choice)
         return tokens
 
@@ -150,6 +151,11 @@ class AnswerStream:
         return [Token(rest)] if rest else []
 
 
+def _count(usage: Mapping[str, Any], name: str) -> int:
+    found = usage.get(name)
+    return found if isinstance(found, int) else 0
+
+
 def payload(
     model: str,
     prompt: str | Sequence[Mapping[str, Any]],
@@ -166,6 +172,9 @@ def payload(
         system: a system message before them.
         chat: False = a completion of `prompt` as it stands.
         settings: further fields; None = left out.
+
+    Raises:
+        UsageError: something in it that JSON has no form for.
     """
     body: dict[str, Any] = {"model": model, "stream": True}
     if not chat:
@@ -174,7 +183,10 @@ def payload(
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(each) for each in prompt]
         body["messages"] = [{"role": "system", "content": system}, *messages] if system else messages
     body.update({name: value for name, value in settings.items() if value is not None})
-    return msgspec.json.encode(body)
+    try:
+        return msgspec.json.encode(body)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"a request to a server cannot hold this: {error}") from error
 
 
 def error_words(found: Any) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from multimodal.errors import PipeError, RemoteProtocolError, UsageError
@@ -30,6 +32,10 @@ FIRST_LIMIT = 60.0
 """Seconds to its first bytes: a busy server queues, and then reads the prompt."""
 IDLE_LIMIT = 20.0
 """Seconds between two of its chunks; a batch step of a large model on a CPU takes two."""
+ALIVE_TIMES = 5
+"""So many times the limit, a server may say only that it is alive."""
+LAST_LIMIT = 2.0
+"""Seconds for what may follow a finish_reason: the usage, ``[DONE]``."""
 _TRY_ELSEWHERE = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses that say nothing about the request: another server may take it."""
 
@@ -38,7 +44,8 @@ class RemoteTextPipe:
     """One answer of an OpenAI-compatible server, token by token (T1-T7).
 
     A server that cannot be reached, is busy or fails before the first token is replaced by the next; once a token came,
-    a failure is an error, and never a quiet end.
+    a failure is an error, and never a quiet end. Tokens that came before it are given before it is raised, however the
+    bytes were split.
 
     Args:
         base_url: the server's, with the path up to ``/v1``; several of them, or an `Upstreams` that pipes share.
@@ -98,7 +105,12 @@ class RemoteTextPipe:
         }
         self._body = payload(model, prompt, system=system, chat=chat, settings=settings)
         self._path = "/chat/completions" if chat else "/completions"
-        self._headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept": "text/event-stream",
+            # What is compressed waits on its way for more to compress.
+            "Accept-Encoding": "identity",
+        }
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._limits = (connect_limit, first_limit, idle_limit)
@@ -111,7 +123,9 @@ class RemoteTextPipe:
         self._decoder = SSEDecoder()
         self._answer: AnswerStream | None = None
         self._waiting: deque[Token] = deque()
-        self._over = self._iterated = False
+        self._failure: PipeError | None = None
+        self._heard = 0.0
+        self._over = False
 
     @property
     def usage(self) -> Usage:
@@ -138,6 +152,8 @@ class RemoteTextPipe:
             raise StopAsyncIteration
         try:
             while not self._waiting:
+                if self._failure is not None:
+                    raise self._failure
                 if self._answer is None:
                     await self._begin()
                 elif not await self._more():
@@ -185,7 +201,8 @@ class RemoteTextPipe:
 
     async def _ask(self, server: Server) -> None:
         httpx, (connect, first, _) = self._httpx, self._limits
-        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=connect), trust_env=False)
+        trusted = await _certificates() if server.url.startswith("https:") else _no_certificates()
+        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=connect), trust_env=False, verify=trusted)
         try:
             request = self._client.build_request(
                 "POST", server.url + self._path, content=self._body, headers=self._headers
@@ -201,7 +218,7 @@ class RemoteTextPipe:
         kind = self._response.headers.get("content-type", "")
         if not kind.startswith("text/event-stream"):
             raise PipeError(f"{server.url} answered with {kind or 'no content type'} and not with an event stream")
-        self._bytes = self._response.aiter_bytes()
+        self._bytes, self._heard = self._response.aiter_bytes(), _now()
 
     async def _refused(self, server: Server, body: bytes) -> None:
         status = self._response.status_code
@@ -218,29 +235,47 @@ class RemoteTextPipe:
         if answer.ended:
             return False
         idle = self._limits[2] if answer.tokens else self._limits[1]
+        idle = min(idle, LAST_LIMIT) if answer.finish_reason else idle
         try:
-            async with asyncio.timeout(idle):
+            async with asyncio.timeout_at(min(_now() + idle, self._heard + ALIVE_TIMES * idle)):
                 data = await anext(stream, None)
         except TimeoutError as error:
+            if answer.finish_reason:
+                return self._close(answer)
             raise PipeError(
-                f"{answer.server} sent nothing for {idle:g} s, after {answer.tokens} tokens", retryable=True
+                f"{answer.server} sent no token for {_now() - self._heard:.3g} s, after {answer.tokens} tokens"
+                f" (the limit is {idle:g} s, {ALIVE_TIMES} times as long where it says that it is alive)",
+                retryable=True,
             ) from error
         except self._httpx.HTTPError as error:
+            if answer.finish_reason:
+                return self._close(answer)
             raise PipeError(
                 f"the connection to {answer.server} was lost in the middle of its answer, after {answer.tokens}"
                 f" tokens: {_why(error)}",
                 retryable=True,
             ) from error
         if data is None:
-            self._waiting.extend(answer.close())
-            return bool(self._waiting)
+            return self._close(answer)
         try:
-            events = self._decoder.feed(data)
+            for event in self._decoder.feed(data):
+                self._heard = _now()
+                self._waiting.extend(answer.feed(event))
         except RemoteProtocolError as error:
-            raise PipeError(f"{answer.server}: {error}") from error
-        for event in events:
-            self._waiting.extend(answer.feed(event))
+            self._fail(PipeError(f"{answer.server}: {error}"))
+        except PipeError as error:
+            self._fail(error)
         return True
+
+    def _close(self, answer: AnswerStream) -> bool:
+        self._waiting.extend(answer.close())
+        return bool(self._waiting)
+
+    def _fail(self, error: PipeError) -> None:
+        """Now, or behind the tokens that came with it."""
+        if not self._waiting:
+            raise error
+        self._failure = error
 
     async def _end(self, *, ok: bool | None) -> None:
         self._over = True
@@ -266,6 +301,25 @@ async def _beginning(response: Any) -> bytes:
         if len(body) > 4096:
             break
     return body
+
+
+_trusted: ssl.SSLContext | None = None
+
+
+async def _certificates() -> ssl.SSLContext:
+    """Those this machine trusts; reading them takes a quarter of a second, so it is done once and in a thread."""
+    global _trusted
+    if _trusted is not None:
+        return _trusted
+    trusted: ssl.SSLContext = await asyncio.to_thread(_httpx2().create_ssl_context, trust_env=False)
+    _trusted = trusted
+    return trusted
+
+
+@lru_cache
+def _no_certificates() -> ssl.SSLContext:
+    """What httpx2 asks for where no certificate is looked at."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _why(error: Exception) -> str:

@@ -32,6 +32,7 @@ class Server:
     failures: int = 0
     """In a row."""
     asked: int = 0
+    """The turn in which it was asked last."""
     out_until: float = 0.0
     trying: bool = False
 
@@ -56,6 +57,7 @@ class Upstreams:
         if not checked or len(set(checked)) < len(checked):
             raise UsageError(f"base_url={given!r}: give one URL, or several different ones")
         self.servers: Sequence[Server] = [Server(url) for url in checked]
+        self._turn = 0
 
     def pick(self, now: float, avoid: Iterable[str] = ()) -> Server | None:
         """The server to ask next, marked as asked; None = all were tried.
@@ -74,7 +76,8 @@ class Upstreams:
         else:
             return None
         chosen.active += 1
-        chosen.asked += 1
+        self._turn += 1
+        chosen.asked = self._turn
         chosen.trying = chosen.failures >= EJECT_AFTER
         return chosen
 

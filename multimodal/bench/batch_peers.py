@@ -23,7 +23,7 @@ from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.engine import Engine, Mailbox
 from multimodal.pipes.generation import GenerationRequest
 
-__all__ = ["SERVERS", "bare_manager", "engine_ask", "generate_ask", "served"]
+__all__ = ["SERVERS", "bare_manager", "engine_ask", "generate_ask", "served", "served_at"]
 
 LIVE = Path(__file__).parents[2] / ".venv-live"
 SERVERS = {
@@ -117,6 +117,18 @@ def served(name: str, folder: Path, rows: int) -> Iterator[tuple[Ask, int]]:
         UsageError: it is not installed.
         PipeError: it did not start; with its last words.
     """
+    with served_at(name, folder, rows) as (port, process):
+        yield _http_ask(port, str(folder)), process
+
+
+@contextlib.contextmanager
+def served_at(name: str, folder: Path, rows: int) -> Iterator[tuple[int, int]]:
+    """The same; gives its port on 127.0.0.1, and its process, which leads a session and a group of its own.
+
+    Raises:
+        UsageError: it is not installed.
+        PipeError: it did not start; with its last words.
+    """
     program = SERVERS[name]
     if not program.exists():
         raise UsageError(f"there is no {name} at {program}: run `make live` in a checkout, then this again")
@@ -147,7 +159,7 @@ def served(name: str, folder: Path, rows: int) -> Iterator[tuple[Ask, int]]:
         )
         try:
             _ready(name, process, port, log)
-            yield _http_ask(port, str(folder)), process.pid
+            yield port, process.pid
         finally:
             # vLLM's engine is a process of its own: the session that was started for both of them ends.
             with contextlib.suppress(ProcessLookupError):

@@ -1,0 +1,406 @@
+"""`RemoteTextPipe` against a real server on loopback: what it says, who is asked, what fails, and who is told."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from multimodal.errors import PipeError, UsageError
+from multimodal.pipes import remote
+from multimodal.pipes.remote import RemoteTextPipe
+from multimodal.pipes.upstreams import EJECT_AFTER, Upstreams
+from multimodal.sync.conformance import check_text_pipe
+from multimodal.values import Token
+from tests.pipes.model_server import EVENTS, ModelServer, Play, resetting, served, sse
+from tests.pipes.test_openai_stream import EMPTY, MUTATIONS, NAMES, read, recorded, text
+from tests.support import run
+
+WORDS = ["The ", "Halo ", "Kettle ", "costs ", "89 ", "euros."]
+TEXT = "".join(WORDS)
+GOOD = sse(*WORDS)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with served() as model:
+        yield model
+
+
+def good(server: ModelServer, name: str = "good") -> str:
+    return server.url(name, Play([GOOD]))
+
+
+async def said(base_url: Any, **more: Any) -> str:
+    return text([token async for token in RemoteTextPipe(base_url, "m", "Hello", **more)])
+
+
+def closed_port() -> str:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+
+
+# ---- what it says ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recorded_streams_come_as_they_were_recorded(server: ModelServer, name: str) -> None:
+    data = recorded(name)
+    url = server.url(name, Play([data]))
+    assert run(said(url, chat="chat" in name)) == text(read([data])[0])
+
+
+@pytest.mark.parametrize("change", MUTATIONS)
+@pytest.mark.parametrize("name", ["serve-chat", "vllm-ids"])
+def test_what_other_servers_do_changes_nothing(server: ModelServer, name: str, change: str) -> None:
+    data = recorded(name)
+    url = server.url("mutated", Play([MUTATIONS[change](data)]))
+    assert run(said(url)) == text(read([data])[0])
+
+
+def test_cut_at_every_byte_it_is_whole_or_an_error(server: ModelServer) -> None:
+    data = sse("One ", "二", done=False)
+    end = data.rindex(b"\n") + 1
+
+    async def scenario() -> None:
+        async def cut(at: int, how: str) -> str:
+            url = server.url(f"cut-{how}-{at}", Play([data[:at]], end=how))
+            try:
+                return await said(url)
+            except PipeError as error:
+                return "" if "lost in the middle of its answer" in str(error) else str(error)
+
+        for how in ("close", "break"):
+            for first in range(0, len(data), 16):
+                cuts = range(first, min(first + 16, len(data) + 1))
+                found = await asyncio.gather(*(cut(at, how) for at in cuts))
+                for at, got in zip(cuts, found, strict=True):
+                    assert got == ("One 二" if at >= end else ""), (how, at)
+
+    run(scenario())
+
+
+def test_split_at_every_byte_it_is_the_same(server: ModelServer) -> None:
+    data = MUTATIONS["crlf"](sse("一", "👩‍👩‍👧", done=False))
+    url = server.url("bytes", Play([data[at : at + 1] for at in range(len(data))]))
+    assert run(said(url)) == "一👩‍👩‍👧"
+
+
+def test_gzip_though_nobody_asked_for_it(server: ModelServer) -> None:
+    packed = gzip.compress(GOOD)
+    headers = {"content-type": EVENTS, "content-encoding": "gzip"}
+    url = server.url("gzip", Play([packed], headers=headers))
+    assert run(said(url)) == TEXT
+    assert server.plays["gzip"].sent_to[0]["accept-encoding"] == "identity"
+    for spoilt in (packed[: len(packed) // 2], packed[:20] + b"\0" * 30):
+        with pytest.raises(PipeError, match="lost in the middle"):
+            run(said(server.url("gzip", Play([spoilt], headers=headers))))
+
+
+def test_tokens_are_tokens_where_ids_were_asked_for(server: ModelServer) -> None:
+    async def scenario() -> None:
+        pipe = RemoteTextPipe(
+            server.url("ids", Play([recorded("vllm-ids")])), "m", "Hello", chat=False, token_ids=True, max_tokens=24
+        )
+        assert pipe.token_unit == "token"
+        assert len([token async for token in pipe]) == 24
+        assert pipe.finish_reason == "length"
+        asked = server.plays["ids"].asked[0]
+        assert (asked["return_token_ids"], asked["path"], asked["prompt"]) == (True, "completions", "Hello")
+
+    run(scenario())
+
+
+def test_usage_server_and_reason_are_told(server: ModelServer) -> None:
+    async def scenario() -> None:
+        url = server.url("usage", Play([recorded("vllm-chat-usage")]))
+        pipe = RemoteTextPipe(url, "m", [{"role": "user", "content": "Hello"}], system="Be kind", api_key="secret")
+        assert (pipe.server, pipe.finish_reason) == ("", "")
+        assert [token async for token in pipe]
+        assert (pipe.usage.prompt_tokens, pipe.usage.completion_tokens) == (40, 24)
+        assert (pipe.server, pipe.finish_reason) == (url, "length")
+        play = server.plays["usage"]
+        assert play.sent_to[0]["authorization"] == "Bearer secret"
+        assert [each["role"] for each in play.asked[0]["messages"]] == ["system", "user"]
+
+    run(scenario())
+
+
+def test_it_keeps_the_contract_of_a_text_pipe(server: ModelServer) -> None:
+    pieces = [piece + b"\n\n" for piece in GOOD.split(b"\n\n") if piece]
+    url = server.url("contract", Play(pieces, gap=0.01))
+    bad = server.url("contract-bad", Play(pieces[:3], end="break"))
+    check_text_pipe(
+        lambda: RemoteTextPipe(url, "m", "Hello"), text=TEXT, failing=lambda: RemoteTextPipe(bad, "m", "Hello")
+    )
+    assert server.plays["contract"].active == 0
+
+
+# ---- what fails ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("piece", [b'data: {"error":{"message":"boom"}}\n\n', b'data: "boom"\n\n', b"data: boom\n\n"])
+@pytest.mark.parametrize("together", [True, False])
+def test_an_error_in_the_middle_comes_behind_the_tokens_before_it(
+    server: ModelServer, piece: bytes, together: bool
+) -> None:
+    begun = sse(*WORDS[:3], finish=None, done=False)
+    pieces = [begun + piece] if together else [begun, piece]
+    urls = [server.url("fails", Play(pieces, gap=0.02)), good(server)]
+
+    async def scenario() -> None:
+        pipe = RemoteTextPipe(urls, "m", "Hello")
+        assert "".join([(await anext(pipe)).text for _ in range(3)]) == "".join(WORDS[:3])
+        with pytest.raises(PipeError, match="boom"):
+            await anext(pipe)
+        assert await anext(pipe, None) is None
+        assert not server.plays["good"].asked
+
+    run(scenario())
+
+
+def test_a_reset_in_the_middle_is_an_error() -> None:
+    async def scenario() -> None:
+        async with resetting(sse("One ", finish=None, done=False)) as url:
+            with pytest.raises(PipeError, match="was lost in the middle of its answer, after 1 tokens"):
+                await said(url)
+        async with resetting(sse("One ")) as url:
+            assert await said(url) == "One "
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("play", "message"),
+    [
+        (Play([GOOD[:40]], end="hang"), r"sent no token for [\d.]+ s, after 0 tokens \(the limit is 1 s"),
+        (Play([sse("One ", finish=None, done=False)], end="hang"), "after 1 tokens"),
+        (Play([], before=5.0), "gave no answer within 1 s"),
+        (
+            Play([sse("One ", finish=None, done=False), *[b": ping\n\n"] * 100], gap=0.1),
+            r"sent no token for [1-9][\d.]* s",
+        ),
+    ],
+)
+def test_silence_is_an_error_and_so_is_being_alive_for_ever(server: ModelServer, play: Play, message: str) -> None:
+    with pytest.raises(PipeError, match=message):
+        run(said(server.url("silent", play), first_limit=1, idle_limit=0.3))
+
+
+def test_keep_alives_keep_a_slow_server(server: ModelServer) -> None:
+    url = server.url("slow", Play([b": ping\n\n"] * 10 + [GOOD], gap=0.1))
+    assert run(said(url, first_limit=0.5, idle_limit=0.5)) == TEXT
+
+
+def test_what_is_finished_is_not_waited_for(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "LAST_LIMIT", 0.2)
+    url = server.url("lingers", Play([sse(*WORDS, done=False)], end="hang"))
+    assert run(said(url)) == TEXT
+    url = server.url("breaks", Play([sse(*WORDS, done=False)], end="break"))
+    assert run(said(url)) == TEXT
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_busy_or_broken_server_is_a_failure_that_may_pass(server: ModelServer, status: int) -> None:
+    url = server.url("busy", Play([b'{"error":{"message":"come back later"}}'], status=status, headers={}))
+    with pytest.raises(PipeError, match=rf"refused the request \({status}\): come back later") as caught:
+        run(said(url))
+    assert caught.value.retryable
+    assert run(said([url, good(server)])) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        *((int(text[:3]), text[4:], words) for text, words in [("401 no key", "no key"), ("403 ", "it said nothing")]),
+        *(
+            (int(head.split()[0]), body.decode(), words)
+            for name, words in [
+                ("serve-no-such-model", "Server is pinned to"),
+                ("serve-ids", "Unexpected fields in the request"),
+                ("vllm-no-such-model", "does not exist"),
+                ("vllm-no-messages", "Field required"),
+                ("vllm-too-long", "maximum context length is 2048"),
+            ]
+            for head, _, body in [recorded(name).partition(b"\n")]
+        ),
+    ],
+)
+def test_a_wrong_request_is_refused_in_the_servers_words_and_not_sent_elsewhere(
+    server: ModelServer, status: int, body: str, words: str
+) -> None:
+    url = server.url("refuses", Play([body.encode()], status=status, headers={}))
+    other = good(server, "other")
+    upstreams = Upstreams([url, other])
+    with pytest.raises(UsageError, match=rf"refused the request \({status}\): .*{words}"):
+        run(said(upstreams))
+    assert not server.plays["other"].asked
+    assert [each.failures for each in upstreams.servers] == [0, 0]
+
+
+def test_what_is_no_event_stream_is_an_error(server: ModelServer) -> None:
+    page = Play([b"<html>"], headers={"content-type": "text/html"})
+    with pytest.raises(PipeError, match="answered with text/html and not with an event stream"):
+        run(said(server.url("page", page)))
+
+
+def test_an_endless_line_does_not_fill_the_memory(server: ModelServer) -> None:
+    play = Play([sse("One ", finish=None, done=False), *([b"x" * 65_536] * 40)])
+    with pytest.raises(PipeError, match="a line of more than"):
+        run(said(server.url("endless", play)))
+
+
+def test_nobody_there_is_told_with_its_reason() -> None:
+    url = closed_port()
+    with pytest.raises(PipeError, match=rf"{url} cannot be reached: ") as caught:
+        run(said(url))
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"base_url": "ftp://x/v1"}, "no http"),
+        ({"base_url": []}, "give one URL"),
+        ({"base_url": "http://a:b@x/v1"}, "give api_key"),
+        ({"model": ""}, "give the name by which the server knows it"),
+        ({"prompt": ""}, "prompt is empty"),
+        ({"prompt": [{"role": "user", "content": "a"}], "chat": False}, "give prompt as a string"),
+    ],
+)
+def test_wrong_arguments_are_told(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        RemoteTextPipe(**{"base_url": "http://127.0.0.1:1/v1", "model": "m", "prompt": "Hello", **wrong})
+
+
+# ---- several servers -------------------------------------------------------------------------------------------------
+
+
+def test_the_next_server_is_asked_before_the_first_token(server: ModelServer) -> None:
+    empty = server.url("empty", Play([EMPTY], end="close"))
+    broken = server.url("broken", Play([], end="break"))
+    upstreams = Upstreams([closed_port(), empty, broken, good(server)])
+    assert run(said(upstreams)) == TEXT
+    assert [each.failures for each in upstreams.servers] == [1, 1, 1, 0]
+    assert [each.active for each in upstreams.servers] == [0] * 4
+
+
+def test_a_server_that_fails_is_left_out_and_comes_back(server: ModelServer) -> None:
+    bad = server.url("bad", Play([b"busy"], status=503, headers={}))
+    upstreams = Upstreams([bad, good(server)])
+
+    async def scenario() -> None:
+        for _ in range(6):
+            assert await said(upstreams) == TEXT
+        assert len(server.plays["bad"].asked) == EJECT_AFTER
+        server.plays["bad"] = Play([GOOD])
+        upstreams.servers[0].out_until = 0.0  # its time is up
+        for _ in range(2):
+            assert await said(upstreams) == TEXT
+        assert len(server.plays["bad"].asked) == 1
+        assert upstreams.servers[0].failures == 0
+
+    run(scenario())
+
+
+def test_the_least_loaded_is_asked(server: ModelServer) -> None:
+    urls = [server.url(name, Play([sse("a ", finish=None, done=False)], end="hang")) for name in ("left", "right")]
+    upstreams = Upstreams(urls)
+
+    async def scenario() -> None:
+        pipes = [RemoteTextPipe(upstreams, "m", "Hello") for _ in range(6)]
+        await asyncio.gather(*(anext(aiter(pipe)) for pipe in pipes))
+        assert [each.active for each in upstreams.servers] == [3, 3]
+        for pipe in pipes:
+            await pipe.aclose()
+        assert [(each.active, each.failures) for each in upstreams.servers] == [(0, 0), (0, 0)]
+
+    run(scenario())
+
+
+# ---- closing ---------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def begun(server: ModelServer, name: str, **play: Any) -> AsyncIterator[RemoteTextPipe]:
+    pieces = [sse(word, finish=None, done=False) for word in WORDS * 100]
+    pipe = RemoteTextPipe(server.url(name, Play(pieces, gap=0.02, **play)), "m", "Hello")
+    await anext(aiter(pipe))
+    yield pipe
+
+
+async def until(seen: Callable[[], bool], what: str) -> None:
+    for _ in range(500):
+        if seen():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail(f"after 5 s, {what}")
+
+
+def test_closing_frees_the_server(server: ModelServer) -> None:
+    async def scenario() -> None:
+        async with begun(server, "closes") as pipe:
+            await pipe.aclose()
+            await pipe.aclose()
+            play = server.plays["closes"]
+            await until(play.left.is_set, "the server did not see its client leave")
+            await until(lambda: play.active == 0, "the server goes on")
+            assert play.sent < len(play.pieces)
+            assert [token async for token in _rest(pipe)] == []
+            with pytest.raises(UsageError, match="was played already"):
+                aiter(pipe)
+
+    run(scenario())
+
+
+def test_cancelling_a_pull_frees_the_server(server: ModelServer) -> None:
+    async def scenario() -> None:
+        async with begun(server, "cancels", end="hang") as pipe:
+
+            async def pull() -> None:
+                while True:
+                    await anext(pipe)
+
+            task = asyncio.ensure_future(pull())
+            await asyncio.sleep(0.1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await until(server.plays["cancels"].left.is_set, "the server did not see its client leave")
+            assert [each.active for each in pipe.upstreams.servers] == [0]
+
+    run(scenario())
+
+
+def test_cancelled_while_it_asks_nothing_is_left_behind(server: ModelServer) -> None:
+    async def scenario() -> None:
+        pipe = RemoteTextPipe(server.url("asks", Play([GOOD], before=5.0)), "m", "Hello")
+        task = asyncio.ensure_future(anext(aiter(pipe)))
+        await until(lambda: bool(server.plays["asks"].asked), "nobody asked")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [(each.active, each.failures) for each in pipe.upstreams.servers] == [(0, 0)]
+
+    run(scenario())
+
+
+def test_a_stop_sequence_frees_the_server_at_once(server: ModelServer) -> None:
+    pieces = [sse("a ", finish=None, done=False)] * 3 + [sse("STOP ", finish=None, done=False)] * 500
+    url = server.url("stops", Play(pieces, gap=0.02))
+    started = time.monotonic()
+    assert run(said(url, stop=["STOP"])) == "a a a "
+    assert time.monotonic() - started < 8
+    assert server.plays["stops"].left.wait(5)
+
+
+async def _rest(pipe: RemoteTextPipe) -> AsyncIterator[Token]:
+    while (token := await anext(pipe, None)) is not None:
+        yield token
