@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import regex
+
 from multimodal.pipes.bpe import narrator_tokenizer
 from multimodal.pipes.facts import FactSheet
 from multimodal.pipes.planner import MOST, Passage, plan_passages
@@ -17,7 +19,7 @@ from multimodal.pipes.script import ScriptTextPipe
 from multimodal.sync.cues import Segment, TourPlan, mention_end, plan_tour
 from multimodal.values import Product
 
-__all__ = ["EXTRACTIVE", "ExtractiveTextPipe", "extractive_plan", "extractive_segments"]
+__all__ = ["EXTRACTIVE", "ExtractiveTextPipe", "extractive_plan", "extractive_segments", "narrator_split"]
 
 EXTRACTIVE = "extractive"
 """The narrator's name on the page, in recordings and in what `tour --check --json` prints."""
@@ -29,6 +31,11 @@ BREATH = 0.35
 _STOP = re.compile(r"[.!?]['\"”’)]*$")
 _HAN_STOP = re.compile(r"[。！？][”’」』）]*$")
 _SENTENCES = re.compile(r"[^.!?。！？]*(?:[.!?](?=\S)[^.!?。！？]*)*[.!?。！？]")
+_UNITS = regex.compile(
+    r"\s*[\p{Ps}\p{Pi}]*(?:[\p{Han}\p{Hiragana}\p{Katakana}]|[^\s\p{Han}\p{Hiragana}\p{Katakana}]+?"
+    r"(?=[\s\p{Han}\p{Hiragana}\p{Katakana}]|$))[\p{Pe}\p{Pf}\p{Po}]*|\s+$"
+)
+"""What a line is not broken within: a word or an ideograph, what opens before it and the marks after it."""
 _CLIP = re.compile(r"\.(?:webm|mp4|m4v|mov|mkv|avi|gif)(?:[?#].*)?$", re.IGNORECASE)
 
 
@@ -70,13 +77,34 @@ def extractive_plan(
         language: ``en`` or ``zh``.
         seed: another one gives other words for the same facts.
         most: facts said of a product at most, 1 to 8.
-        split: text -> tokens; None = the narrator's own tokenizer.
+        split: text -> tokens; None = `narrator_split`.
 
     Raises:
         UsageError: another language, or `most` out of range.
     """
     segments = extractive_segments(products, shop=shop, language=language, seed=seed, most=most)
-    return plan_tour(segments, products, split or narrator_tokenizer().split)
+    return plan_tour(segments, products, split or narrator_split)
+
+
+def narrator_split(text: str) -> list[str]:
+    """The tokens of the narrator's tokenizer, whole words only: one text for each token, together the text.
+
+    Part of a word waits, as empty text, for the token that completes the word and what cannot be parted from it, such
+    as its comma: a word that grows at the end of a line jumps to the next one, and a page that jumps is no page.
+    """
+    pieces = narrator_tokenizer().split(text)
+    ends = iter([match.end() for match in _UNITS.finditer(text)])
+    out: list[str] = []
+    shown = come = 0
+    unit = next(ends, 0)
+    for piece in pieces:
+        come += len(piece)
+        until = shown
+        while unit and unit <= come:
+            until, unit = unit, next(ends, 0)
+        out.append(text[shown:until])
+        shown = until
+    return out
 
 
 def extractive_segments(
@@ -132,8 +160,9 @@ def _spoken(token: str) -> float:
 def _breaths(tokens: Sequence[str]) -> list[int]:
     """The tokens before which the narrator breathes: each that begins a sentence."""
     found = []
-    for index, (token, following) in enumerate(pairwise(tokens), 1):
+    spoken = [(index, token) for index, token in enumerate(tokens) if token]
+    for (index, token), (_, following) in pairwise(spoken):
         ended, spaced = token.rstrip(), token[-1:].isspace() or following[:1].isspace()
         if _HAN_STOP.search(ended) or (spaced and _STOP.search(ended)):
-            found.append(index)
+            found.append(index + 1)
     return found

@@ -8,11 +8,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from multimodal.events import AnyEvent, CueMissed, Reveal, StreamStart
 from multimodal.pipes.bpe import narrator_tokenizer
 from multimodal.pipes.catalog import CatalogImagePipe, load_catalog
-from multimodal.pipes.extractive import ExtractiveTextPipe, extractive_plan, extractive_segments
+from multimodal.pipes.extractive import ExtractiveTextPipe, extractive_plan, extractive_segments, narrator_split
 from multimodal.pipes.facts import LANGUAGES
 from multimodal.stream import MultiModalStream
 from multimodal.sync.conformance import check_text_pipe
@@ -104,8 +106,29 @@ def test_its_tokens_are_the_tokenizers() -> None:
     made = plan("zh", 3)
     segments = extractive_segments(load_catalog(DEMO / FILES["zh"]).products[:3], shop="云雀原", language="zh")
     texts = [segment.text.rstrip() + "\n\n" for segment in segments[:-1]] + [segments[-1].text]
-    assert list(made.tokens) == [piece for text in texts for piece in narrator_tokenizer().split(text)]
+    assert list(made.tokens) == [piece for text in texts for piece in narrator_split(text)]
+    assert len(made.tokens) == sum(len(narrator_tokenizer().encode(text)) for text in texts)
     assert len(made.starts) == 5
+
+
+def test_a_word_comes_whole_with_the_marks_that_hang_on_it() -> None:
+    pieces = narrator_split("The colour: zanzibarish, 1.6 litres.\n\n")
+    assert [piece for piece in pieces if piece] == ["The", " colour:", " zanzibarish,", " 1.6", " litres.", "\n\n"]
+    assert len(pieces) > 10
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(st.sampled_from("ab。，“” \n.,-24欧光(é🫖!?)"), max_size=16))
+def test_waiting_loses_nothing_and_keeps_every_index(text: str) -> None:
+    pieces = narrator_split(text)
+    assert "".join(pieces) == text
+    assert len(pieces) == len(narrator_tokenizer().encode(text))
+    said = ""
+    for piece in filter(None, pieces):
+        said += piece
+        rest = text[len(said) :]
+        # A line may be broken here: at a space, beside an ideograph, or because nothing follows.
+        assert not rest or rest[0].isspace() or said[-1].isspace() or {said[-1], rest[0]} & set("欧光。，“”().,-!?")
 
 
 def test_it_breathes_after_sentences_and_not_within_numbers() -> None:
@@ -122,10 +145,13 @@ def test_it_breathes_after_sentences_and_not_within_numbers() -> None:
     text = "".join(token.text for _, token in times)
     words = len(text.split())
     assert 250 <= words / (times[-1][0] - times[0][0]) * 60 <= 420
-    long = [after.text for (t0, before), (t1, after) in pairwise(times) if t1 - t0 > 0.3 + 0.025 * len(before.text)]
-    assert long
-    assert all(piece[:1].isspace() or piece[:1].isupper() for piece in long)
-    assert len(long) == text.count(". ") + text.count("? ") + text.count(".\n")
+    said, breaths = "", 0
+    for (t0, before), (t1, _) in pairwise(times):
+        said += before.text
+        if t1 - t0 > 0.3 + 0.025 * len(before.text):
+            breaths += 1
+            assert said.rstrip()[-1] in ".?"
+    assert breaths == text.count(". ") + text.count("? ") + text.count(".\n")
 
 
 def test_a_products_second_picture_goes_with_the_words_it_shows() -> None:
