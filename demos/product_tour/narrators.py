@@ -15,6 +15,7 @@ from multimodal.pipes.extractive import EXTRACTIVE
 from multimodal.pipes.facts import LANGUAGES, FactSheet
 from multimodal.pipes.guided import GuidedTextPipe
 from multimodal.pipes.guided_prompt import TONES, WORDS, guided_turns
+from multimodal.pipes.whole_words import WholeWords
 from multimodal.values import Product
 
 __all__ = ["DEFAULT", "LOCAL", "SCRIPT", "Narrator", "label", "language_of", "model_voice"]
@@ -131,4 +132,4 @@ def _remote(narrator: Narrator, sheets: list[FactSheet], shop: str, language: st
         partial(RemoteTextPipe, servers, narrator.model, messages, max_tokens=ANSWER_TOKENS, seed=narrator.seed)
         for messages in turns
     ]
-    return GuidedTextPipe(answers, narrator=f"remote: {narrator.model}")
+    return WholeWords(GuidedTextPipe(answers, narrator=f"remote: {narrator.model}"))
