@@ -84,6 +84,7 @@ const websocket = (road) => {
 /** Words come as server-sent events in the answer to the hello, ours leave as lines by POST, pictures have a URL each. */
 const sse = (road) => {
   const { seat } = road, stop = new AbortController(), { signal } = stop;
+  const lanes = [Promise.resolve(), Promise.resolve()];
   let begun = false, busy = false, timer = 0, due = Infinity, waiting = [], { url } = seat;
   // A seat that has said goodbye has no address any more, and its last words still have to get there.
   const at = (name) => address({ url: url = seat.url ?? url, host: seat.host }, name).href;
@@ -98,11 +99,15 @@ const sse = (road) => {
     waiting.push(text);
     later(is('ack') || is('painted') ? ACKS_MS : POST_MS);
   };
-  /** A picture's bytes. @param {string} sha256 */
-  road.pull = async (sha256) => {
-    const reply = await ask(`${at('pictures')}/${sha256}`);
-    if (!reply.ok) throw new Error(`${reply.status}`);
-    return new Uint8Array(await reply.arrayBuffer());
+  /** A picture's bytes. Two at a time: a browser has six connections to a server, and words and acks need theirs. */
+  road.pull = (sha256) => {
+    const pull = async () => {
+      const reply = await ask(`${at('pictures')}/${sha256}`);
+      if (!reply.ok) throw new Error(`${reply.status}`);
+      return new Uint8Array(await reply.arrayBuffer());
+    };
+    lanes.push(lanes.shift().then(pull, pull));
+    return lanes[1];
   };
   const later = (ms) => {
     const when = now() + ms;

@@ -518,6 +518,7 @@ def test_a_late_viewer_sees_what_stands_there_and_then_what_comes(opened: Opened
           const titles = Array.from(root.querySelectorAll('[part=title]'), (t) => t.textContent);
           peer.bundle(peer.text('Live.'), peer.mark(), peer.reveal('c'));
           await until(() => root.querySelector('[data-key=c]')?.naturalWidth);
+          await until(() => peer.of('painted').at(-1).seq === peer.seq - 1);
           return {{words: {_WORDS}, shown, titles, state: tour.state, at: detail.seq, seen: {_SEEN},
                   thumbs: root.querySelectorAll('[part=thumb]').length, judged: tour.stats.judged,
                   read: root.querySelector('.live').textContent, painted: peer.of('painted').map((m) => m.seq)}};
