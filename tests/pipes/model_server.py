@@ -128,9 +128,16 @@ async def resetting(body: bytes) -> AsyncIterator[str]:
         # Lingering for 0 s makes closing a reset.
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        over.set()
 
+    over = asyncio.Event()
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        async with asyncio.timeout(10):
+            await over.wait()
     finally:
         server.close()
+        await server.wait_closed()
