@@ -25,6 +25,7 @@ from multimodal.demos.product_tour import build_routes
 from multimodal.errors import SyncError
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
+from multimodal.serving.limits import Quotas
 from multimodal.stream import MultiModalStream
 from multimodal.sync.browsing import PlayerPage
 from multimodal.sync.link import LinkProfile
@@ -99,7 +100,8 @@ async def _connects(browser: Browser, round_trip: float, count: int) -> dict[str
     def make_stream(name: str) -> MultiModalStream:
         return MultiModalStream(ScriptTextPipe(["A ", "word. "], gap=0.02), ScriptImagePipe([]))
 
-    tours = asgi(make_stream)
+    # All viewers come from this one address.
+    tours = asgi(make_stream, quotas=Quotas.unlimited())
     app: Any = Starlette(routes=[Mount("/tour", tours), *build_routes("a tour that begins")])
     if round_trip:
         app = _far(behind(app, LinkProfile(delay=round_trip / 2)), round_trip)
