@@ -2,7 +2,7 @@
 
 N1. Nothing is said of a product but what its sheet holds, each value in the catalogue's own letters; a list may be said
     with "and" before its last part. What the sheet does not hold is left out.
-N2. Each passage names its product by its whole title, before anything is said of it.
+N2. Each passage names its product by its whole title, and says nothing of it before the sentence that does.
 N3. No two passages that follow each other are of the same family; the same seed gives the same words.
 N4. Comparisons with the product before are drawn from both sheets: the same material, the same colour, a price that is
     lower or higher and was said.

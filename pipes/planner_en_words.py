@@ -83,7 +83,7 @@ FAMILIES = (
     Family("Here {is} {the}, {desc}."),
     Family("If you like {material}, here {is} {the}."),
     Family("Now something in {material}: {the}."),
-    Family("Something in {colour}, perhaps? {The}."),
+    Family("Now something in {colour}: {the}."),
     Family("In {colour}, there {is} {the}."),
     Family("For {price}, there {is} {the}."),
     Family("From {brand}, {the}."),

@@ -14,6 +14,7 @@ from multimodal.errors import UsageError
 from multimodal.pipes.catalog import load_catalog
 from multimodal.pipes.fact_words import CODE_NAMES, COLOUR_WORDS, MATERIAL_WORDS, MONEY, NUMBER_WORDS
 from multimodal.pipes.facts import LANGUAGES, Fact, FactSheet, kind_of
+from multimodal.pipes.guard import FactGuard
 from multimodal.pipes.planner import Passage, families, plan_passages, said_in
 from multimodal.pipes.planner_base import words_of
 from multimodal.pipes.planner_en_words import CLOSINGS, GREETINGS, PRICES, PRICES_FROM
@@ -224,3 +225,11 @@ def test_a_whole_tour_reads_as_it_was_reviewed(language: str) -> None:
     _, passages = tour(language)
     path = Path(__file__).parent / "tours" / f"{language}.txt"
     assert "\n\n".join(passage.text for passage in passages) + "\n" == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_fact_guard_finds_nothing_to_say_against_it(language: str) -> None:
+    """Two readings of the same sheets, written apart: what one says, the other has to allow."""
+    for seed in range(10):
+        told, passages = tour(language, seed, most=8, count=16)
+        assert FactGuard(told).violations("\n\n".join(passage.text for passage in passages)) == []
