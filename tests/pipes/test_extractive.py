@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multimodal.events import AnyEvent, CueMissed, Reveal, StreamStart
+from multimodal.events import CueMissed, Reveal, StreamStart
 from multimodal.pipes.bpe import narrator_tokenizer
-from multimodal.pipes.catalog import CatalogImagePipe, load_catalog
+from multimodal.pipes.catalog import load_catalog
 from multimodal.pipes.extractive import ExtractiveTextPipe, extractive_plan, extractive_segments, narrator_split
 from multimodal.pipes.facts import LANGUAGES
+from multimodal.pipes.script import PlannedScriptImagePipe
 from multimodal.stream import MultiModalStream
 from multimodal.sync.conformance import check_text_pipe
 from multimodal.sync.cues import TourPlan
@@ -24,9 +25,10 @@ from multimodal.sync.kit import (
     assert_every_cue_settled,
     assert_in_sync,
     assert_right_product,
+    record,
 )
 from multimodal.sync.log import SyncLog
-from multimodal.values import Product, ProductImage, Token
+from multimodal.values import EncodedImage, Product, ProductImage, Token
 from tests.support import run, virtual
 
 DEMO = Path(__file__).parents[2] / "assets" / "demo"
@@ -49,16 +51,16 @@ def test_a_tour_is_in_sync_and_says_who_tells_it(language: str) -> None:
     catalog = load_catalog(DEMO / FILES[language])
     made = plan(language)
 
-    async def scenario() -> SyncLog:
-        pipe = ExtractiveTextPipe(made, paced=False)
-        events: list[AnyEvent] = []
-        stream = MultiModalStream(text_pipe=pipe, image_pipe=CatalogImagePipe(catalog), cues=made.cues, sync_interval=1)
-        async with stream:
-            async for bundle in stream.bundles():
-                events.extend(bundle)
-        return SyncLog(tuple(events), plan=stream.plan)
+    # One byte for each picture: what is tried here is where they come, and not how they are encoded.
+    shown = [(image.key, product.id) for product in catalog.products for image in product.images]
+    images = [EncodedImage(key, b"x", "image/webp", 8, 8, product) for key, product in shown]
 
-    log = run(scenario())
+    async def scenario() -> SyncLog:
+        pictures = PlannedScriptImagePipe(images, products=catalog.products)
+        pipe = ExtractiveTextPipe(made)
+        return await record(MultiModalStream(pipe, pictures, cues=made.cues, sync_interval=1), limit=600.0)
+
+    log = virtual(scenario(), limit=600.0)
     start = log.events[0]
     assert isinstance(start, StreamStart)
     assert (start.narrator, start.token_unit) == ("extractive", "token")
