@@ -20,13 +20,18 @@ if TYPE_CHECKING:
     from multimodal.errors import UsageError as UsageError
     from multimodal.pipes.catalog import CatalogImagePipe as CatalogImagePipe
     from multimodal.pipes.folder import FolderImagePipe as FolderImagePipe
+    from multimodal.pipes.guard import FactGuard as FactGuard
+    from multimodal.pipes.guarded import GuardedTextPipe as GuardedTextPipe
     from multimodal.pipes.interleaved import split_interleaved as split_interleaved
     from multimodal.pipes.local import LocalTextPipe as LocalTextPipe
     from multimodal.pipes.processor import StreamProcessor as StreamProcessor
+    from multimodal.pipes.remote import RemoteTextPipe as RemoteTextPipe
     from multimodal.pipes.remote_pictures import RemotePictures as RemotePictures
     from multimodal.pipes.samples import samples as samples
     from multimodal.pipes.script import ScriptTextPipe as ScriptTextPipe
     from multimodal.pipes.video_pipe import VideoImagePipe as VideoImagePipe
+    from multimodal.pipes.wordfilter import FilteredTextPipe as FilteredTextPipe
+    from multimodal.pipes.wordfilter import WordFilter as WordFilter
     from multimodal.serving.app import asgi as asgi
     from multimodal.serving.auth import Tokens as Tokens
     from multimodal.serving.limits import Quotas as Quotas
@@ -49,7 +54,10 @@ _HOMES = {
     "Cue": "values",
     "DriftError": "errors",
     "EncodedImage": "values",
+    "FactGuard": "pipes.guard",
+    "FilteredTextPipe": "pipes.wordfilter",
     "FolderImagePipe": "pipes.folder",
+    "GuardedTextPipe": "pipes.guarded",
     "Heard": "sync.history",
     "ImageFailure": "values",
     "LocalTextPipe": "pipes.local",
@@ -62,6 +70,7 @@ _HOMES = {
     "Quotas": "serving.limits",
     "RemoteProtocolError": "errors",
     "RemotePictures": "pipes.remote_pictures",
+    "RemoteTextPipe": "pipes.remote",
     "ScriptTextPipe": "pipes.script",
     "StreamProcessor": "pipes.processor",
     "SyncError": "errors",
@@ -71,6 +80,7 @@ _HOMES = {
     "Turn": "serving.turn",
     "UsageError": "errors",
     "VideoImagePipe": "pipes.video_pipe",
+    "WordFilter": "pipes.wordfilter",
     "asgi": "serving.app",
     "samples": "pipes.samples",
     "split_interleaved": "pipes.interleaved",
@@ -83,7 +93,10 @@ __all__ = [
     "Cue",
     "DriftError",
     "EncodedImage",
+    "FactGuard",
+    "FilteredTextPipe",
     "FolderImagePipe",
+    "GuardedTextPipe",
     "Heard",
     "ImageFailure",
     "LocalTextPipe",
@@ -96,6 +109,7 @@ __all__ = [
     "Quotas",
     "RemotePictures",
     "RemoteProtocolError",
+    "RemoteTextPipe",
     "ScriptTextPipe",
     "StreamProcessor",
     "SyncError",
@@ -105,6 +119,7 @@ __all__ = [
     "Turn",
     "UsageError",
     "VideoImagePipe",
+    "WordFilter",
     "__version__",
     "asgi",
     "samples",

@@ -60,6 +60,8 @@ class GuardedTextPipe:
         self.left_out = 0
         """Sentences that were not let out."""
         self.token_unit = getattr(pipe, "token_unit", "token")
+        if narrator := getattr(pipe, "narrator", ""):
+            self.narrator = narrator
 
     @property
     def violations(self) -> list[Violation]:

@@ -196,7 +196,7 @@ class FilteredTextPipe:
         self._on_hit, self._hits = on_hit, 0
         self._over = False
         self.token_unit = getattr(pipe, "token_unit", "token")
-        for name in ("sync_every",):
+        for name in ("sync_every", "narrator"):
             if hasattr(pipe, name):
                 setattr(self, name, getattr(pipe, name))
 
