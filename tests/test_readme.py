@@ -111,3 +111,12 @@ def test_commands_and_options_exist() -> None:
     ).stdout
     for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)):
         assert option in helps, option
+
+
+def test_a_false_price_is_told_with_what_the_sheet_says(tmp_path: Path) -> None:
+    write(tmp_path / "photos" / "kettle.jpg", quarters(60, 40))
+    rows = "id,title,price,currency,image,material\nkettle,Halo Kettle,89,EUR,kettle.jpg,brass\n"
+    (tmp_path / "products.csv").write_text(rows)
+    script = block("python", "guard.violations(")
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "price 'ninety-nine euros' was said of kettle; its sheet says: 89 euros\n"
