@@ -18,6 +18,8 @@ from decimal import Decimal
 import msgspec
 
 from multimodal.pipes.claim_words import (
+    BESIDE_HAN,
+    BESIDE_THINGS,
     CALENDAR,
     HAN_DIGITS,
     HAN_SCALES,
@@ -77,8 +79,15 @@ _MORE_MONEY = re.compile(r"\s+(?:and\s+)?", re.IGNORECASE)
 _GUARANTEE = re.compile(r"\b(?:guarantee|warranty|guaranteed)|质保|保修|保证", re.IGNORECASE)
 
 _BEFORE_IDLE = re.compile(
-    r"\b(?:no|number|step|part|stop|chapter|cloud|item|one or|an?\s+\w+\s+or)\s+$|\d:$", re.IGNORECASE
+    r"\b(?:no|number|step|part|stop|chapter|cloud|item|past|one or|an?\s+\w+\s+or"
+    r"|(?:child|boy|girl|man|woman)\s+of)\s+$|\d:$",
+    re.IGNORECASE,
 )
+_BESIDE = re.compile(
+    rf"[\s-]+(?:[a-z]+\s+)?(?:{'|'.join(BESIDE_THINGS)})(?:s|es)?\b|[片个只杯块颗朵本枝]?(?:{'|'.join(BESIDE_HAN)})",
+    re.IGNORECASE,
+)
+_OF_SOMETHING = re.compile(r"\s+of\s", re.IGNORECASE)
 _SHARE_OF = re.compile(r"\bout\s+of\s+$", re.IGNORECASE)
 _INTO = re.compile(r"\bin(?:to)?\s+$", re.IGNORECASE)
 _OF_THE_BODY = re.compile(r"[\s-]+(?:toes|fingers|thumbs|hands|eyes|ears|arms)\b", re.IGNORECASE)
@@ -235,9 +244,13 @@ def _idle(match: re.Match[str] | None, amount: Amount, sentence: str) -> bool:
     if amount.unit:
         if amount.value == 1 and (amount.unit in TIMES or amount.unit in {"person", "piece", "fold"}):
             return _GUARANTEE.search(sentence) is None
+        if amount.unit in TIMES and _OF_SOMETHING.match(after) and _GUARANTEE.search(sentence) is None:
+            return True  # ninety seconds of silence
+        if amount.unit == "piece" and _BESIDE.match(after):
+            return True
         known = (amount.value, amount.unit) in CALENDAR
         return known and bool(_OF_THE_CALENDAR.match(after) or _HAN_CALENDAR.search(before))
-    if _BEFORE_IDLE.search(before) or _AFTER_IDLE.match(after) or _OF_THE_BODY.match(after):
+    if _BEFORE_IDLE.search(before) or _AFTER_IDLE.match(after) or _OF_THE_BODY.match(after) or _BESIDE.match(after):
         return True
     if match["words"] and not amount.counts and _INTO.search(before) and _THESE_AFTER.match(after):
         return True

@@ -7,6 +7,8 @@ from decimal import Decimal
 from multimodal.pipes.fact_words import COLOUR_WORDS, MATERIAL_WORDS, MONEY
 
 __all__ = [
+    "BESIDE_HAN",
+    "BESIDE_THINGS",
     "CALENDAR",
     "COLOURS",
     "FOODS_FIRST",
@@ -235,6 +237,8 @@ SPARED = (
     r"\b(?:red|white|ros[eé]|mulled) wines?\b|\b(?:black|white) coffee\b|\b(?:green|black|white|mint|red) teas?\b",
     r"\b(?:black|white|red|green|pink) pepper(?:corns?|s)?\b|\b(?:white|brown) bread\b|\bsalt and pepper\b",
     r"\b(?:orange|lemon|lime|peach|cherry) (?:juice|peel|zest|tree|slice|tomato|blossom|jam|pie|cake)e?s?\b",
+    r"\b(?:slice|squeeze|drop|hint|sprig|cup|pot|bunch|taste|wedge|pinch|touch|jar)s? of "
+    r"(?:lemon|lime|orange|mint|olive|mustard|chocolate|caramel|champagne|cream|lavender|cherry|peach|salmon|plum|apricot)s?\b",
     r"\bolive (?:oil|tree)s?\b|\b(?:red|green|golden) apples?\b|\bblue (?:moon|skies|sky|cheese)\b",
     r"\b(?:out of|into) the blue\b|\bgreen (?:fingers?|thumbs?|light)\b|\bred (?:tape|carpet|letter)\b",
     r"\b(?:in the|see) (?:red|black)(?=\s*[,.!?])|\bwhite lies?\b|\bblack (?:tie|sheep|and white)\b",
@@ -248,3 +252,13 @@ SPARED = (
     r"\bpaper (?:napkin|towel|bag|plane)s?\b|\bwood(?:en)? (?:fire|stove)s?\b|\bcotton wool\b",
 )
 """What is not the product's, or is no thing at all, as patterns."""
+
+BESIDE_THINGS = sorted(
+    _words(
+        "espresso, coffee, egg, lemon, apple, pear, orange, olive, tomato, onion, loaf, slice, spoonful, pinch, "
+        "biscuit, guest, friend, neighbour, neighbor, child, morning, evening, night, meal, dinner, breakfast, "
+        "book, flower, tulip, branch, reason, thing, word, song"
+    )
+)
+"""What is put in, on or beside a product, or is only spoken of: how many there are is nobody's fact."""
+BESIDE_HAN = sorted(_words("柠檬, 面包, 咖啡, 茶, 鸡蛋, 苹果, 橙子, 水果, 鲜花, 花, 书, 朋友, 客人, 饼干, 早晨, 晚上"))

@@ -193,7 +193,7 @@ _WORKS = "made|designed|built|crafted|produced|manufactured|forged|woven|knitted
 _PROPER = r"(?P<name>[A-ZÀ-Þ][\w'’&.-]*[\w](?:\s+(?:&\s+|of\s+|and\s+)?[A-ZÀ-Þ][\w'’&-]+)*)"
 _MAKERS = re.compile(
     rf"\b(?:(?i:{_WORKS})\s+(?:[a-z]+\s+){{0,2}}?(?:by|for|in|at)|(?i:brand|maker|label|manufacturer|designer)"
-    r"(?:\s+(?:is|called|named))?:?|(?i:imported|comes?|shipped|straight)\s+from|(?i:a)\s+genuine|(?i:by))\s+(?:the\s+)?"
+    r"(?:\s+(?:is|called|named))?[:,]?|(?i:imported|comes?|shipped|straight)\s+from|(?i:a)\s+genuine|(?i:by))\s+(?:the\s+)?"
     + _PROPER
 )
 _NO_MAKER = re.compile(

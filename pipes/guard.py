@@ -108,6 +108,8 @@ class _Known:
         return word in (self.whole if word in MATERIALS or word.isascii() else self.rest)
 
     def _counts(self, claim: Claim, number: Decimal) -> bool:
+        if claim.unit == "person" and (number, "") in self.numbers:
+            return True
         if claim.unit:
             return (number, claim.unit) in self.numbers or self._converted(claim, number)
         if (number, "") in self.numbers or not claim.counts:

@@ -501,6 +501,36 @@ merrin-clock| 价格从一百欧元降到[九十欧元]。
 harrow-board| 板子是[竹]制的。
 thrum-pouf| 坐墩直径[六米]。
 thrum-pouf| 它是[蓝色]的。
+halo-kettle| You could take it home for [ninety] euros.
+halo-kettle| Its lid is [silver].
+pebbledash-mug| Each mug weighs [350 grams].
+pebbledash-mug| It goes for [€42].
+brooklet-carafe| It is [25 cm] tall and holds 1.1 litres.
+brooklet-carafe| A carafe of smoked [grey] glass.
+grindle-mill| Inside, a [steel] grinder does the work.
+grindle-mill| The maker, [Peugeot], has done this for a century.
+otterby-stool| It bears a man of 120 kilograms, or two of [75 kg].
+otterby-stool| A stool with [five] legs.
+tidewater-vase| It is glazed in [celadon].
+tidewater-vase| Sixty-[nine] euros is all it costs.
+vesper-lamp| It has a [three]-metre cord.
+vesper-lamp| Its base is [porcelain].
+merrin-clock| The hands are [gold].
+merrin-clock| It has [two] alarms.
+harrow-board| It is made from [beech].
+harrow-board| It is 49 centimetres long and [32] wide.
+marram-salt-pig| It stands [26 cm] high.
+rosehip-bowl| It measures [40 centimetres] across.
+emberley-candlestick| It comes with [three] candles.
+squall-umbrella-stand| It has a tray of [walnut].
+rillet-watering-can| It was made in [Portugal].
+quarry-bookends| They are [eighteen centimetres] tall.
+thrum-pouf| It is stuffed with [cotton].
+halo-kettle| 价格是[七十九欧元]。
+pebbledash-mug| 杯子高[十五厘米]。
+otterby-stool| 凳子用[松木]做成。
+merrin-clock| 秒针是[绿色]的。
+quarry-bookends| 每只重[八千克]。
 """
 
 _TRUE_LATER = """
@@ -564,6 +594,36 @@ grindle-mill| 木头的磨身，陶瓷的磨芯，用起来得心应手。
 otterby-stool| 三条腿的凳子最稳。
 merrin-clock| 夜里三点钟，它也安安静静。
 thrum-pouf| 紫色的坐墩，四平八稳。
+-| Let us begin with the kitchen, where most days begin.
+-| There are a few more rooms to see, so stay with me.
+halo-kettle| Fill it, light the gas, and wait for the song.
+halo-kettle| Ninety seconds of silence and then steam: no, I am only guessing.
+halo-kettle| It pours as slowly as you like, which tea lovers will notice.
+pebbledash-mug| Hold it in both hands on a cold morning.
+pebbledash-mug| It fits two espressos and the milk, with room to spare.
+brooklet-carafe| On a hot day, add a slice of lemon and some ice.
+brooklet-carafe| One carafe, one tumbler, no dust.
+grindle-mill| Coarse for steak, fine for soup.
+grindle-mill| Its walnut darkens a little with the years.
+otterby-stool| Pull it up to the counter and put your feet on the brass ring.
+otterby-stool| A child of ten can carry it.
+tidewater-vase| Even empty, it fills a windowsill with blue.
+tidewater-vase| Each flute was cut by hand, one after the other.
+vesper-lamp| Turn the switch on its neck and the linen glows.
+vesper-lamp| Put it by the bed and read one more chapter.
+merrin-clock| It is ten past eight somewhere in the world.
+merrin-clock| One battery keeps it going.
+harrow-board| Bread, cheese, a few olives, and dinner is done.
+harrow-board| Hang it by its leather loop on a nail.
+marram-salt-pig| Your whole hand fits, even with flour on it.
+rosehip-bowl| Oranges and lemons look best against that red.
+emberley-candlestick| A single candle is enough to find the stairs.
+squall-umbrella-stand| Eight people can come in from the rain.
+-| 欢迎光临，随便看看。
+halo-kettle| 黄铜的接头越用越亮。
+brooklet-carafe| 加两片柠檬，冰镇一下。
+harrow-board| 切三片面包，配点黄油。
+vesper-lamp| 晚上在灯下读一本书，白天它也好看。
 """
 
 FALSE_LATER = tuple(
