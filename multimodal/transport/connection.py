@@ -257,6 +257,8 @@ class Connection:
     def _greet(self, hello: wire.Hello) -> None:
         """Where this viewer begins (K2)."""
         again = hello.resume or hello.cursor >= 0
+        if not again:
+            self.seat.frame = -1  # another page, which counts anew
         fold = self.live.kept.fold
         self.cursor = min(hello.cursor, fold.seq)
         self.scheduler.start(self._now(), self.cursor)
@@ -324,6 +326,9 @@ class Connection:
                     self._mark_malformed(f"painted {message.seq}, which was not sent")
                     return
                 self._note_arrival(message.seq, now)  # a viewer may leave before its last ack is due
+                if message.frame <= seat.frame:
+                    return  # said again after a return: it may not have been heard
+                seat.frame = message.frame
                 seat.record(
                     {
                         "vantage": "painted",

@@ -71,7 +71,8 @@ class Seat:
         self.connection: Connection | None = None
         self.connections = 0
         """How many connections it had so far: the number of the present one."""
-        self.acked_seq = -1
+        self.acked_seq = self.frame = -1
+        """The last event that it has acknowledged, and the last frame of which it sent a receipt."""
         self.greeted = self.left = False
         self.on_left: Callable[[], object] = _nothing
         """Called once the viewer has left for good."""
