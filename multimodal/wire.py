@@ -390,7 +390,7 @@ def _malformed(what: str, error: Exception) -> RemoteProtocolError:
     return RemoteProtocolError(f"malformed {what}: {str(error)[:_QUOTED]}")
 
 
-class SpoiltPart(RemoteProtocolError):
+class SpoiltPart(RemoteProtocolError):  # noqa: N818 - it says what came
     """A picture part whose payload is not what left: the bytes [offset, offset + size_bytes) have to be sent again.
 
     Args:

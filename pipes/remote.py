@@ -1,6 +1,6 @@
 """A text pipe over any server that speaks the OpenAI API: vLLM, transformers serve, a cluster behind one address.
 
-The only module that speaks HTTP for text. The stream is read as it is asked for: a reader that stops is felt by the
+With `text_client`, the only module that speaks HTTP for text. The stream is read as it is asked for: a reader that stops is felt by the
 server through TCP. Closing the pipe closes the connection, which is how these servers learn that nobody listens.
 """
 
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any
 
 from multimodal.errors import PipeError, RemoteProtocolError, UsageError
 from multimodal.pipes.base import played_already
 from multimodal.pipes.openai_stream import AnswerStream, Usage, error_words, payload
+from multimodal.pipes.text_client import beginning, httpx2, text_client
 from multimodal.pipes.upstreams import Server, Upstreams
 from multimodal.sse_reader import SSEDecoder
 from multimodal.values import Token
@@ -115,7 +114,7 @@ class RemoteTextPipe:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._limits = (connect_limit, first_limit, idle_limit)
         self.token_unit = "token" if token_ids else "delta"
-        self._httpx = _httpx2()
+        self._httpx = httpx2()
         self._client: Any = None
         self._response: Any = None
         self._bytes: AsyncIterator[bytes] | None = None
@@ -125,7 +124,7 @@ class RemoteTextPipe:
         self._waiting: deque[Token] = deque()
         self._failure: PipeError | None = None
         self._heard = 0.0
-        self._over = False
+        self._over = self._taken = False
 
     @property
     def usage(self) -> Usage:
@@ -178,7 +177,7 @@ class RemoteTextPipe:
         last: PipeError | None = None
         while (server := self.upstreams.pick(_now(), tried)) is not None:
             tried.append(server.url)
-            self._server, self._decoder = server, SSEDecoder()
+            self._server, self._decoder, self._taken = server, SSEDecoder(), True
             self._answer = AnswerStream(server.url, self.stop)
             try:
                 await self._ask(server)
@@ -201,8 +200,7 @@ class RemoteTextPipe:
 
     async def _ask(self, server: Server) -> None:
         httpx, (connect, first, _) = self._httpx, self._limits
-        trusted = await _certificates() if server.url.startswith("https:") else _no_certificates()
-        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=connect), trust_env=False, verify=trusted)
+        self._client = await text_client(server.url, connect)
         try:
             request = self._client.build_request(
                 "POST", server.url + self._path, content=self._body, headers=self._headers
@@ -210,7 +208,7 @@ class RemoteTextPipe:
             async with asyncio.timeout(first):
                 self._response = await self._client.send(request, stream=True)
                 if self._response.status_code != 200:
-                    await self._refused(server, await _beginning(self._response))
+                    await self._refused(server, await beginning(self._response))
         except TimeoutError as error:
             raise PipeError(f"{server.url} gave no answer within {first:g} s", retryable=True) from error
         except httpx.HTTPError as error:
@@ -285,41 +283,13 @@ class RemoteTextPipe:
         server, self._bytes = self._server, None
         response, self._response = self._response, None
         client, self._client = self._client, None
-        if client is not None and server is not None:
+        taken, self._taken = self._taken, False
+        if taken and server is not None:
             self.upstreams.done(server, _now(), ok=ok)
         for closing in (response, client):
             if closing is not None:
                 with suppress(self._httpx.HTTPError):
                     await asyncio.shield(asyncio.ensure_future(closing.aclose()))
-
-
-async def _beginning(response: Any) -> bytes:
-    """Of a refusal, as much as anybody wants to read."""
-    body = b""
-    async for data in response.aiter_bytes():
-        body += data
-        if len(body) > 4096:
-            break
-    return body
-
-
-_trusted: ssl.SSLContext | None = None
-
-
-async def _certificates() -> ssl.SSLContext:
-    """Those this machine trusts; reading them takes a quarter of a second, so it is done once and in a thread."""
-    global _trusted
-    if _trusted is not None:
-        return _trusted
-    trusted: ssl.SSLContext = await asyncio.to_thread(_httpx2().create_ssl_context, trust_env=False)
-    _trusted = trusted
-    return trusted
-
-
-@lru_cache
-def _no_certificates() -> ssl.SSLContext:
-    """What httpx2 asks for where no certificate is looked at."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _why(error: Exception) -> str:
@@ -328,13 +298,3 @@ def _why(error: Exception) -> str:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _httpx2() -> Any:
-    try:
-        import httpx2
-    except ImportError as error:
-        raise UsageError(
-            "asking a server needs httpx2: install it with `pip install 'multimodal-stream[remote]'`"
-        ) from error
-    return httpx2

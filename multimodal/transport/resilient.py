@@ -264,7 +264,6 @@ class ResilientViewer(Viewer):
         self.seat = self.seat or seat
         return link
 
-
     def _note(self, failure: str) -> None:
         """For logs too, so without the seat: who has its URL has the seat."""
         seat = self.seat.rsplit("/", 1)[-1]
