@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from multimodal.errors import PipeError, UsageError
-from multimodal.pipes import remote
+from multimodal.pipes import remote, text_client
 from multimodal.pipes.remote import RemoteTextPipe
 from multimodal.pipes.upstreams import EJECT_AFTER, Upstreams
 from multimodal.sync.conformance import check_text_pipe
@@ -262,6 +262,31 @@ def test_nobody_there_is_told_with_its_reason() -> None:
     with pytest.raises(PipeError, match=rf"{url} cannot be reached: ") as caught:
         run(said(url))
     assert caught.value.retryable
+
+
+def test_a_server_without_the_certificate_it_should_have_is_not_asked(server: ModelServer) -> None:
+    url = good(server, "plain").replace("http:", "https:")
+    upstreams = Upstreams([url, good(server)])
+    assert run(said(upstreams)) == TEXT
+    assert [(each.active, each.failures) for each in upstreams.servers] == [(0, 1), (0, 0)]
+
+
+def test_cancelled_while_certificates_are_read_nothing_is_counted_as_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def never() -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(text_client, "_certificates", never)
+
+    async def scenario() -> None:
+        pipe = RemoteTextPipe("https://127.0.0.1:1/v1", "m", "Hello")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await anext(aiter(pipe))
+        assert pipe.upstreams.servers[0].active == 0
+
+    run(scenario())
 
 
 @pytest.mark.parametrize(
