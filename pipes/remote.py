@@ -1,7 +1,7 @@
 """A text pipe over any server that speaks the OpenAI API: vLLM, transformers serve, a cluster behind one address.
 
-The stream is read as it is asked for: a reader that stops is felt by the server through TCP. Closing the pipe closes the
-connection, which is how these servers learn that nobody listens.
+The stream is read as it is asked for: a reader that stops is felt by the server through TCP. Closing the pipe closes
+the connection, which is how these servers learn that nobody listens.
 """
 
 from __future__ import annotations
