@@ -53,15 +53,15 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         for kind in ("manager", "steps"):
             found = _engine(local, kind, options.quick)
             # A tiny model's answers do not fill the pool before the storms: it fills meanwhile.
-            memory, objects = ((), ()) if options.quick else ((GROWTH_MIB,), (LEFT_OBJECTS,))
+            memory, objects = (None, None) if options.quick else (GROWTH_MIB, LEFT_OBJECTS)
             ours[kind] = found
             figures += [
                 figure(f"{kind}: further tokens after a cancel, most of {found['cancels']}", found["late_max"], "", 1),
                 figure(f"{kind}: answers that were neither cancelled nor ended", found["unsettled"], "", 0),
                 figure(f"{kind}: threads left over", found["threads_left"], "", 0),
-                figure(f"{kind}: memory growth over the second storm", found["growth_mib"], "MiB", *memory),
+                figure(f"{kind}: memory growth over the second storm", found["growth_mib"], "MiB", memory),
                 figure(f"{kind}: memory growth over the first storm", found["first_growth_mib"], "MiB"),
-                figure(f"{kind}: objects left per answer of the second storm", found["objects"], "", *objects),
+                figure(f"{kind}: objects left per answer of the second storm", found["objects"], "", objects),
                 figure(f"{kind}: an answer that needs most of the pool is served", found["pool_back"], "", 1, "higher"),
                 figure(
                     f"{kind}: next TTFT against an engine where nothing was given up",
