@@ -177,7 +177,12 @@ class CueMissed(Event, frozen=True, tag="missed"):
 
 
 class Interrupted(Event, frozen=True, tag="interrupt"):
-    """The epoch rose (`epoch` is the new one): nothing of an older epoch follows (R9)."""
+    """The epoch rose (`epoch` is the new one): nothing of an older epoch follows (R9).
+
+    `resumed`: nobody stopped it; its server was killed, and another goes on with the same turn.
+    """
+
+    resumed: bool = False
 
 
 class StreamEnd(Event, frozen=True, tag="end"):

@@ -7,6 +7,9 @@ journal_redis     on Redis Streams: outlives the process
 
 from __future__ import annotations
 
+import re
+from urllib.parse import urlsplit
+
 from multimodal.errors import UsageError
 from multimodal.journal_base import KEEP_EVENTS, KEEP_SECONDS, LEASE_SECONDS, TTL, Entry, Journal, Lease, Mark
 from multimodal.journal_memory import MemoryJournal
@@ -39,10 +42,16 @@ def journal_from_url(
     Raises:
         UsageError: another kind of URL, a bound that keeps nothing, or the package `redis` is missing.
     """
+    if not isinstance(url, str):
+        raise UsageError(f"a journal's URL is text, not {type(url).__name__}; give memory: or redis://host:6379/0")
     scheme = url.partition(":")[0].lower()
     if url.lower().rstrip("/") in ("memory", "memory:"):
         return MemoryJournal(keep_events=keep_events, keep_seconds=keep_seconds, ttl=ttl)
     if scheme in ("redis", "rediss", "unix"):
+        parts = urlsplit(url)
+        whole = bool(parts.path.strip("/")) if scheme == "unix" else bool(parts.hostname)
+        if not whole or (scheme != "unix" and not re.fullmatch(r"/?\d*/?", parts.path)):
+            raise UsageError(f"this {scheme} URL names no server, or no database by number; give redis://host:6379/0")
         from multimodal.journal_redis import RedisJournal
 
         return RedisJournal(url, keep_events=keep_events, keep_seconds=keep_seconds, ttl=ttl)

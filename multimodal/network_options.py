@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ipaddress
 import json
 import os
 import time
@@ -53,6 +54,14 @@ def run_network(options: argparse.Namespace, port: int) -> int:
     """
     from multimodal.doctor_network import examine_network, network_text
 
+    for number in options.port or ():
+        if not 0 < number <= 65535:
+            raise UsageError(f"--port {number} is no port; give 1 to 65535")
+    for address in options.bind or ():
+        try:
+            ipaddress.ip_address(address)
+        except ValueError:
+            raise UsageError(f"--bind {address} is no IP address; give one of this machine's") from None
     report = asyncio.run(
         examine_network(
             options.url,

@@ -178,10 +178,10 @@ class Interrupt(msgspec.Struct, frozen=True, tag_field="type", tag="interrupt"):
 
 
 class Ask(msgspec.Struct, frozen=True, tag_field="type", tag="ask"):
-    """Stop the turn of this epoch, and answer `text` (at most `ASK_LIMIT` characters) in the next."""
+    """Stop the turn of this epoch, and answer `text` in the next; one above `ASK_LIMIT` characters is refused."""
 
     epoch: _Epoch
-    text: Annotated[str, msgspec.Meta(max_length=ASK_LIMIT)]
+    text: str
 
 
 class Skip(msgspec.Struct, frozen=True, tag_field="type", tag="skip"):

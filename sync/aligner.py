@@ -340,7 +340,7 @@ class Aligner:
                 self._emit(StreamStart, *self._start)
             else:
                 self._began -= self._place.pts_ms / 1000
-                self._emit(Interrupted)
+                self._emit(Interrupted, True)
         elif now < self._now:
             raise UsageError(f"now={now} lies before {self._now}; feed the aligner from one monotonic clock")
         elif now > self._now:

@@ -27,6 +27,7 @@ const STALL_MS = 2000; // parts of a picture that have not come by then were los
 const OFFER_MS = 3000, SLOW_OFFER_MS = 10000;
 const KEPT_LIMIT = 256; // pictures kept for the next tour
 const HAVE_LIMIT = 500; // a hello may name 512
+const QUESTION_CHARS = 2001; // one more than a server takes, so that it says so
 const RANGES_LIMIT = 64, RESEND_LIMIT = 5, SPOILT_LIMIT = 2, UNSAID_LIMIT = 1000;
 const ACKS_MS = 250, POST_MS = 20; // a POST is dear: acks wait for one another
 
@@ -192,7 +193,9 @@ class Journey {
     seat.lost = (...loss) => this.#lost(...loss);
     seat.unfold = (events) => events.flatMap((event) => this.#unfolded(event));
     seat.checked = (...picture) => this.#checked(...picture);
-    seat.send = (message) => {
+    seat.send = (said) => {
+      // What is larger than a message may be would close the road, and each that comes after it.
+      const message = said.text ? { ...said, text: said.text.slice(0, QUESTION_CHARS) } : said;
       seat.unsaid.push({ message, ping: seat.pings });
       if (seat.unsaid.length > UNSAID_LIMIT) seat.unsaid.shift();
       seat.road.send(message);
@@ -257,6 +260,8 @@ class Journey {
         said.ping = seat.pings;
         road.send(said.message);
       }
+      // A server that was started again does not know of it.
+      if (host.state === 'paused') road.send({ type: 'pause' });
     }
     this.#kind = road.kind;
     this.#noSocket ||= road.kind === 'sse';

@@ -121,7 +121,10 @@ export class ProductTour extends HTMLElement {
   restart(): void;
   /** Stops what is being told: nothing of it is shown any more. Does nothing unless the tour is playing or paused. */
   interrupt(): void;
-  /** Interrupts with a question; what follows is the answer. Ends a pause. */
+  /**
+   * Interrupts with a question of at most 2,000 characters; what follows is the answer, and with it the tour ends. Ends a
+   * pause. Where nobody may ask, or the question is longer, the tour goes on from where it stands.
+   */
   ask(text: string): void;
   /** Goes on with the tour's next chapter, if there is one. */
   skip(): void;

@@ -512,7 +512,7 @@ export class ProductTour extends HTMLElement {
     if (this.#state === 'paused') {
       this.#seat.send({ type: 'resume' });
       this._set('playing');
-    } else if (this.#state !== 'playing' && this.#state !== 'connecting') {
+    } else if (!/g$/.test(this.#state)) {
       this.restart();
     }
   }
@@ -545,7 +545,7 @@ export class ProductTour extends HTMLElement {
   }
 
   #turn(message) {
-    if (this.#state === 'playing' || this.#state === 'paused') this.#seat.send({ ...message, epoch: this.#epoch++ });
+    if (/^p/.test(this.#state)) this.#seat.send({ ...message, epoch: this.#epoch++ });
   }
 
   /** A new session from the beginning. */
@@ -820,12 +820,12 @@ export class ProductTour extends HTMLElement {
     this._emit('missed', { cue, key, product, anchor, reason });
   }
 
-  #interrupted({ epoch, tok, fresh }) {
-    this.#epoch = Math.max(this.#epoch, epoch ?? fresh);
+  #interrupted({ epoch, tok, fresh, resumed }) {
+    this.#epoch = fresh ?? Math.max(this.#epoch, epoch);
     this.#base = tok;
     this.#clear();
     if (fresh >= 0) return this.#words.replaceChildren(); // what follows is told from a snapshot
-    if (this.#state === 'paused') this.play();
+    if (!resumed && this.#state === 'paused') this.play();
     this._emit('interrupt', { epoch });
   }
 

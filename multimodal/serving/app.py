@@ -36,6 +36,7 @@ from multimodal.serving.guard import Guard, address_of
 from multimodal.serving.limits import Proxies, Quotas, Traffic
 from multimodal.serving.origins import Origins
 from multimodal.serving.sessions import Sessions
+from multimodal.serving.settings import check_settings
 from multimodal.serving.signalling import (
     OFFER_LIMIT_BYTES,
     SDP_TYPE,
@@ -98,12 +99,12 @@ def asgi(
 
     Args:
         make_stream: the stream of a tour, given its name; called once for each session, may be async. It raises
-            UsageError or KeyError for a tour that it does not know.
+            UsageError or KeyError for a tour that it does not know; the log says so, as it may be a fault of its own.
         resume_stream: the stream of a tour that goes on where a killed server left it, given its name and the place;
             None = such a tour ends with the error `server_restarted`, after what it had told.
         journal: where events are kept; one that outlives the process lets viewers come back to a server that was
             killed and started again. None = in memory.
-        shared: tours that all their viewers watch together.
+        shared: tours that all their viewers watch together; who comes after the end begins another telling.
         secret: signs seats and join tokens; give the same to every process that viewers may come back to. None = a
             random one, which ends with the process.
         older_secrets: those before it, whose tokens and seats are still good.
@@ -121,13 +122,30 @@ def asgi(
         recorder: called with the stream of every new seat; gives what takes the lines of its recording.
 
     Raises:
-        UsageError: a `make_stream` that cannot be called, a `max_sessions` that is no whole number of 1 or more, a
-            secret that can be guessed, an origin or a proxy that is none.
+        UsageError: an argument of the wrong kind or out of range, a secret that can be guessed, an origin or a proxy
+            that is none.
     """
     if not callable(make_stream):
         raise UsageError(f"asgi: make_stream={make_stream!r} cannot be called; give a function from a tour's name")
     if isinstance(max_sessions, bool) or not isinstance(max_sessions, int) or max_sessions < 1:
         raise UsageError(f"max_sessions={max_sessions!r} must be a whole number, 1 or more")
+    check_settings(
+        {
+            "journal": journal,
+            "spent": spent,
+            "quotas": quotas,
+            "turn": turn,
+            "limits": limits,
+            "resume_stream": resume_stream,
+            "recorder": recorder,
+            "shared": shared,
+            "keep": keep,
+            "tokens": tokens,
+            "bind_addresses": bind_addresses,
+            "ice_servers": ice_servers,
+            "secret": secret,
+        }
+    )
     if tokens and secret is None:
         raise UsageError("tokens=True: give the secret that they are signed with")
     if older_secrets and secret is None:

@@ -120,7 +120,7 @@ class Door:
             if not elsewhere:
                 try:
                     async with self._place(address):
-                        live = await self._once(name, lambda: self._begin(name, tour))
+                        live = await self._once(name, lambda: self._begin(name, ticket))
                         return self._sit(live, ticket, grant, address)
                 except BaseException:
                     self.turnstile.spent.release(grant)
@@ -239,10 +239,14 @@ class Door:
     # ---- sessions ------------------------------------------------------------------------------------------------
 
     def _session_name(self, tour: str, grant: Grant) -> str:
-        if grant.session or tour in self._shared:
-            shared = f"{len(tour)} {tour} {grant.session}".encode(errors="surrogatepass")
-            return _SHARED + hashlib.sha256(shared).hexdigest()[:32]
-        return secrets.token_urlsafe(12)
+        if not grant.session and tour not in self._shared:
+            return secrets.token_urlsafe(12)
+        shared = f"{len(tour)} {tour} {grant.session}".encode(errors="surrogatepass")
+        base, number = _SHARED + hashlib.sha256(shared).hexdigest()[:32], 0
+        # Whoever comes after the end begins another telling; those who saw it have it until they leave.
+        while (live := self._live.get(f"{base}.{number}")) is not None and (live.ended or live.reason):
+            number += 1
+        return f"{base}.{number}"
 
     async def _once(self, name: str, make: Callable[[], Awaitable[LiveSession]]) -> LiveSession:
         """The session of that name; those who come while it is made wait for it."""
@@ -256,9 +260,20 @@ class Door:
         # One who gives up must not take it from those who wait with him.
         return await asyncio.shield(making)
 
-    async def _begin(self, name: str, tour: str) -> LiveSession:
-        stream = await self.stream(tour)
+    async def _begin(self, name: str, ticket: SeatPass) -> LiveSession:
+        if self._journal is not None and self._open_ended(name) and await self._left_behind(name):
+            return await self._revive(ticket)
+        stream = await self.stream(ticket.tour)
         return self._start(name, stream, open_ended=self._open_ended(name))
+
+    async def _left_behind(self, session: str) -> bool:
+        """Another process has told some of it: newcomers join that, as those who come back to it do."""
+        assert self._journal is not None
+        try:
+            return await self._journal.last_seq(session) >= 0
+        except JournalError as error:
+            log.warning("whether a session was begun elsewhere is not known; it begins here: %s", error)
+            return False
 
     def _start(self, name: str, stream: Source, *, open_ended: bool, fold: Fold | None = None) -> LiveSession:
         live = LiveSession(
@@ -349,6 +364,8 @@ class Door:
             made = self._make_stream(tour)
             stream = await made if isinstance(made, Awaitable) else made
         except (UsageError, KeyError) as error:
+            # It may be a fault in make_stream, which the log has to show.
+            log.warning("make_stream knows no tour %r: %r", tour[:80], error)
             message = str(error) if isinstance(error, UsageError) else f"there is no tour {tour[:80]!r}"
             raise Problem(404, "no_such_tour", message, "check the last part of the player's src") from error
         except Exception as error:

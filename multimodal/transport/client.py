@@ -217,6 +217,8 @@ class ViewerProtocol:
         if isinstance(event, AssetReserved):
             self._pictures.reserve(event)
         elif isinstance(event, Snapshot):
+            # Where the stream stands, whatever this viewer took it for: a turn that it left and may not leave goes on.
+            self.epoch = event.epoch
             for asset in event.assets:
                 self._pictures.reserve(asset)
         elif isinstance(event, Reveal | Swap | CueMissed):

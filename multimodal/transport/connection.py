@@ -353,7 +353,11 @@ class Connection:
             case wire.Pause() | wire.Resume():
                 if self._may_turn():
                     live.set_paused(isinstance(message, wire.Pause))
-            case wire.Interrupt() | wire.Ask() | wire.Skip() | wire.Rewind():
+            case wire.Interrupt() | wire.Ask():
+                too_long = isinstance(message, wire.Ask) and len(message.text) > wire.ASK_LIMIT
+                if too_long or not self._may_turn() or not live.turn(message):
+                    self._stay(message)
+            case wire.Skip() | wire.Rewind():
                 if self._may_turn():
                     live.turn(message)
             case wire.Bye():
@@ -366,9 +370,16 @@ class Connection:
                     sent_ms, heard_ms = live.ms(t_ms / 1000), live.ms(now)
                     seat.record({"vantage": "clock", "sent_ms": sent_ms, "viewer_ms": at_ms, "heard_ms": heard_ms})
 
+    def _stay(self, message: wire.Interrupt | wire.Ask) -> None:
+        """The viewer has left a turn in which it has to stay: it shows nothing more of it until it is told where the
+        stream stands."""
+        last = self.live.kept.fold.last
+        if last is not None and message.epoch >= last.epoch:
+            self.refused += 1
+            self._tell_snapshot(self.live.kept.fold.take())
+
     def _may_turn(self) -> bool:
         if not self.seat.turns:
-            self.refused += 1
             log.info("a viewer that only watches wanted to turn the session")
         return self.seat.turns
 

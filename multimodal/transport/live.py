@@ -125,6 +125,7 @@ class LiveSession:
         )
         self.revived = fold is not None
         """It goes on from an earlier process: its seats were given there."""
+        self._before = fold.last.epoch if fold is not None and fold.last is not None else -1
         self.gone: set[str] = set()
         """Seats of a revived session that were given up."""
         self._keep, self._open_ended = keep, open_ended
@@ -471,11 +472,17 @@ class LiveSession:
             self._paused = paused
             (self.stream.pause if paused else self.stream.resume)()
 
-    def turn(self, message: Turning) -> None:
-        """A seat that may turn the session leaves its turn, or moves in it (R9)."""
-        if turn(self.stream, message):
+    def turn(self, message: Turning) -> bool:
+        """A seat that may turn the session leaves its turn, or moves in it (R9); False = nothing has changed."""
+        last = self.kept.fold.last
+        if self.revived and last is not None and (message.epoch, last.epoch) == (self._before, self._before + 1):
+            # Said before the viewer knew that the epoch rose when the server was killed: the turn is the same.
+            message = msgspec.structs.replace(message, epoch=last.epoch)
+        acted = turn(self.stream, message)
+        if acted:
             # Whoever asks wants to hear the answer.
             self.set_paused(False)
+        return acted
 
 
 _TAKEN = "another server has taken over"
