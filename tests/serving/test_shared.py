@@ -9,7 +9,7 @@ from multimodal.serving.limits import Quotas
 from multimodal.transport.viewer import Viewer
 from multimodal.transport.whep import join
 from tests.serving.test_app import WORDS, Served, check
-from tests.support import until
+from tests.transport.leaks import until
 
 
 def test_who_comes_while_it_lasts_joins_and_who_comes_after_it_hears_another() -> None:
