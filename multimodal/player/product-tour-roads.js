@@ -261,7 +261,8 @@ class Journey {
         road.send(said.message);
       }
       // A server that was started again does not know of it.
-      if (host.state === 'paused') road.send({ type: 'pause' });
+      const told = seat.unsaid.some(({ message }) => message.type === 'pause');
+      if (host.state === 'paused' && !told) road.send({ type: 'pause' });
     }
     this.#kind = road.kind;
     this.#noSocket ||= road.kind === 'sse';
