@@ -66,7 +66,9 @@ async def play(length: Length) -> SyncLog:
         folder = Path(name)
         table = await asyncio.to_thread(make_catalogue, folder, length.products)
         recording = folder / "tour.jsonl"
-        words = ["--catalog", str(table), "--sync-interval", str(INTERVAL), "--speed", f"{length.speed:g}"]
+        # The catalogue's own words: how many they are is what is measured.
+        words = ["--catalog", str(table), "--narrator", "script", "--sync-interval", str(INTERVAL)]
+        words += ["--speed", f"{length.speed:g}"]
         async with (
             serving([*words, "--record", str(recording)]) as url,
             launch() as browser,
