@@ -102,7 +102,13 @@ def said_in(fact: Fact, text: str) -> bool:
 
 
 def _says(text: str, words: str) -> bool:
-    before = r"(?<![0-9A-Za-z.,])" if words[:1].isdigit() else r"(?<![A-Za-z])" if words[:1].isascii() else ""
+    before = (
+        r"(?<![0-9A-Za-z.,])"
+        if words[:1].isdigit()
+        else r"(?<![A-Za-z])"
+        if words[:1].isascii() and words[:1].isalpha()
+        else ""
+    )
     after = r"(?![0-9A-Za-z])(?![.,]\d)" if words[-1:].isascii() and words[-1:].isalnum() else ""
     return bool(words) and re.search(f"{before}{re.escape(words)}{after}", text) is not None
 

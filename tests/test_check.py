@@ -64,7 +64,7 @@ def test_the_demo_tour_in_chinese_at_every_token() -> None:
 @pytest.mark.slow
 def test_the_real_world_catalogue() -> None:
     table, pictures = real_catalogue()
-    words = ["--speed", "8", "--catalog", str(table), "--images", str(pictures)]
+    words = ["--speed", "16", "--catalog", str(table), "--images", str(pictures)]
     words += ["--map", ",".join(f"{ours}={theirs}" for ours, theirs in MAPPING.items())]
     result = asyncio.run(check_tour(words))
     assert_holds(result, 3)

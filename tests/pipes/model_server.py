@@ -104,6 +104,7 @@ def served() -> Iterator[ModelServer]:
     server = uvicorn.Server(config)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
+    listening.listen()  # who connects before the thread has begun waits for it
     model.port = listening.getsockname()[1]
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
