@@ -15,7 +15,7 @@ tour:
 
 test: check
 	@echo "== pytest"
-	@.venv/bin/python -m pytest $(ARGS)
+	@$(if $(ARGS),.venv/bin/python -m pytest $(ARGS),.ci/tests)
 
 check:
 	@.ci/setup dev
