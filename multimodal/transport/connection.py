@@ -355,6 +355,7 @@ class Connection:
                     live.set_paused(isinstance(message, wire.Pause))
             case wire.Interrupt() | wire.Ask():
                 too_long = isinstance(message, wire.Ask) and len(message.text) > wire.ASK_LIMIT
+                self.refused += too_long
                 if too_long or not self._may_turn() or not live.turn(message):
                     self._stay(message)
             case wire.Skip() | wire.Rewind():
@@ -375,11 +376,11 @@ class Connection:
         stream stands."""
         last = self.live.kept.fold.last
         if last is not None and message.epoch >= last.epoch:
-            self.refused += 1
             self._tell_snapshot(self.live.kept.fold.take())
 
     def _may_turn(self) -> bool:
         if not self.seat.turns:
+            self.refused += 1
             log.info("a viewer that only watches wanted to turn the session")
         return self.seat.turns
 
