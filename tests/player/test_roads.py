@@ -103,7 +103,7 @@ def test_silence_is_a_lost_road_and_is_said_quietly(playing: Opened) -> None:
           await until(() => tour.hasAttribute('reconnecting'));
           const after = performance.now() - start, {{state}} = tour;
           peer.mute = peer.offline = false;
-          await until(() => peer.of('hello').length === 2 && !tour.hasAttribute('reconnecting'));
+          await until(() => peer.of('hello').length === 2 && !tour.hasAttribute('reconnecting') && window.roads);
           return {{after, state, said, last: message.textContent, reason: roads[0].reason}};
         }}"""
     )
