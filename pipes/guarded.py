@@ -7,14 +7,14 @@ first by which its end is known, or with the last. So boundaries stay, and what 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from typing import Literal, get_args
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe
 from multimodal.pipes.boundaries import SENTENCE, Boundaries
 from multimodal.pipes.guard import FactGuard, Violation
-from multimodal.values import Token
+from multimodal.pipes.held_text import HeldText
 
 __all__ = ["SENTENCE_CHARS", "GuardMode", "GuardedTextPipe"]
 
@@ -26,7 +26,7 @@ SENTENCE_CHARS = 1000
 not hold up the narration for ever."""
 
 
-class GuardedTextPipe:
+class GuardedTextPipe(HeldText):
     """A text pipe behind a `FactGuard` (G4).
 
     Args:
@@ -52,59 +52,28 @@ class GuardedTextPipe:
     ) -> None:
         if mode not in get_args(GuardMode):
             raise UsageError(f"mode={mode!r} is none; there are: {', '.join(get_args(GuardMode))}")
-        self._pipe, self._mode, self._judging = pipe, mode, guard.begin(product)
+        super().__init__(pipe)
+        self._mode, self._judging = mode, guard.begin(product)
         self._on_violation = on_violation
-        self._items: AsyncIterator[Any] | None = None
         self._borders, self._sentence = Boundaries(), ""
-        self._over = False
         self.left_out = 0
         """Sentences that were not let out."""
-        self.token_unit = getattr(pipe, "token_unit", "token")
-        if narrator := getattr(pipe, "narrator", ""):
-            self.narrator = narrator
 
     @property
     def violations(self) -> list[Violation]:
         """What was said and is on no sheet, so far."""
         return list(self._judging.violations)
 
-    def __aiter__(self) -> GuardedTextPipe:
-        self._items = aiter(self._pipe)
-        return self
+    @property
+    def _stopped(self) -> bool:
+        return self._mode == "stop" and self.left_out > 0
 
-    async def __anext__(self) -> Token:
-        if self._over:
-            raise StopAsyncIteration
-        self._items = aiter(self._pipe) if self._items is None else self._items
-        try:
-            item = await anext(self._items)
-        except StopAsyncIteration:
-            self._over = True
-            rest = self._end_sentence()
-            if rest:
-                return Token(rest, last=True)
-            raise
-        token = item if isinstance(item, Token) else Token(item)
-        shown = self._take(token.text)
-        if token.last and not self._over:
-            shown += self._end_sentence()
-        if self._over:
-            await self.aclose()
-            return Token(shown, last=True)
-        return token if self._mode == "flag" else Token(shown, token.last, token.lane)
+    def _push(self, text: str) -> str:
+        shown = self._take(text)
+        return text if self._mode == "flag" else shown
 
-    def sync_every(self, tokens: int) -> None:
-        """T8, handed on."""
-        follows = getattr(self._pipe, "sync_every", None)
-        if follows is not None:
-            follows(tokens)
-
-    async def aclose(self) -> None:
-        """Close the pipe. Twice is once."""
-        self._over = True
-        close = getattr(self._pipe, "aclose", None)
-        if close is not None:
-            await close()
+    def _flush(self) -> str:
+        return self._end_sentence()
 
     def _take(self, text: str) -> str:
         """The next piece; gives what is let out before it."""
@@ -114,7 +83,7 @@ class GuardedTextPipe:
             ends = self._borders.feed(piece) >= SENTENCE or len(self._sentence) > SENTENCE_CHARS
             if ends and self._sentence.strip():
                 shown += self._end_sentence()
-                if self._over:
+                if self._stopped:
                     return shown
             self._sentence += piece
         return shown
@@ -129,7 +98,6 @@ class GuardedTextPipe:
         if not found:
             return sentence
         self.left_out += 1
-        self._over = self._mode == "stop"
         return ""
 
     def _tell(self, violation: Violation) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import regex
 
-from multimodal.pipes.base import Foretells, TextPipe, played_already
-from multimodal.values import Token
+from multimodal.pipes.base import Foretells, TextPipe
+from multimodal.pipes.held_text import HeldText
 
 __all__ = ["LONGEST", "WholeWords", "WordHold"]
 
@@ -46,10 +46,8 @@ class WordHold:
         return held
 
 
-class WholeWords:
+class WholeWords(HeldText):
     """Wraps a text pipe; each word leaves whole, one token later than it was complete (T1-T9).
-
-    Where the pipe does not know its end, what waits at the end comes as one more token.
 
     Args:
         pipe: the text pipe; closing closes it.
@@ -57,48 +55,16 @@ class WholeWords:
     """
 
     def __init__(self, pipe: TextPipe, *, narrator: str = "") -> None:
-        self._pipe = pipe
-        self.token_unit: str = getattr(pipe, "token_unit", "token")
-        self.narrator: str = narrator or getattr(pipe, "narrator", "")
+        super().__init__(pipe, narrator=narrator)
         self._hold = WordHold()
-        self._over = False
-
-    def __aiter__(self) -> WholeWords:
-        if self._over:
-            raise played_already(self)
-        return self
-
-    async def __anext__(self) -> Token:
-        if self._over:
-            raise StopAsyncIteration
-        try:
-            item = await anext(self._pipe)
-        except StopAsyncIteration:
-            self._over = True
-            if text := self._hold.flush():
-                return Token(text, last=True)
-            raise
-        token = item if isinstance(item, Token) else Token(item)
-        text = self._hold.push(token.text)
-        if token.last:
-            self._over = True
-            text += self._hold.flush()
-        return Token(text, token.last, token.lane)
-
-    def sync_every(self, tokens: int) -> None:
-        """Told to the pipe (T8). A mark lets no half word go: it would jump all the same."""
-        follow = getattr(self._pipe, "sync_every", None)
-        if follow is not None:
-            follow(tokens)
 
     def upcoming(self, limit: int) -> str:
         """What waits here, and what the pipe foretells behind it (T9)."""
         more = self._pipe.upcoming(limit) if isinstance(self._pipe, Foretells) else ""
         return (self._hold._held + more)[:limit]
 
-    async def aclose(self) -> None:
-        """End the pipe. Twice is once."""
-        self._over = True
-        close = getattr(self._pipe, "aclose", None)
-        if close is not None:
-            await close()
+    def _push(self, text: str) -> str:
+        return self._hold.push(text)
+
+    def _flush(self) -> str:
+        return self._hold.flush()

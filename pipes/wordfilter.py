@@ -12,17 +12,19 @@ standard); format characters and variation selectors fall out. What is equal und
 
 from __future__ import annotations
 
+import logging
 import unicodedata
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Literal
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe
-from multimodal.values import Token
+from multimodal.pipes.held_text import HeldText
 
 __all__ = ["FilteredTextPipe", "WordFilter"]
+
+log = logging.getLogger(__name__)
 
 Action = Literal["mask", "stop"]
 
@@ -171,7 +173,7 @@ class Filtering:
         return not (_joins(before, normal[begin]) or _joins(normal[end - 1], after))
 
 
-class FilteredTextPipe:
+class FilteredTextPipe(HeldText):
     """A text pipe whose words went through a `WordFilter`, with its tokens where they were (W4).
 
     Args:
@@ -191,54 +193,28 @@ class FilteredTextPipe:
         mask: str = "*",
         on_hit: Callable[[int], object] | None = None,
     ) -> None:
-        self._pipe, self._filtering = pipe, words.begin(action, mask=mask)
-        self._items: AsyncIterator[Any] | None = None
+        super().__init__(pipe)
+        self._filtering = words.begin(action, mask=mask)
         self._on_hit, self._hits = on_hit, 0
-        self._over = False
-        self.token_unit = getattr(pipe, "token_unit", "token")
-        for name in ("sync_every", "narrator"):
-            if hasattr(pipe, name):
-                setattr(self, name, getattr(pipe, name))
 
-    def __aiter__(self) -> FilteredTextPipe:
-        self._items = aiter(self._pipe)
-        return self
+    @property
+    def _stopped(self) -> bool:
+        return self._filtering.stopped
 
-    async def __anext__(self) -> Token:
-        if self._over:
-            raise StopAsyncIteration
-        self._items = aiter(self._pipe) if self._items is None else self._items
-        try:
-            item = await anext(self._items)
-        except StopAsyncIteration:
-            self._over = True
-            rest = self._seen(self._filtering.flush())
-            if rest:
-                return Token(rest, last=True)
-            raise
-        token = item if isinstance(item, Token) else Token(item)
-        text = self._seen(self._filtering.push(token.text))
-        if token.last:
-            text += self._seen(self._filtering.flush())
-        if self._filtering.stopped:
-            self._over = True
-            await self.aclose()
-            return Token(text, last=True)
-        return Token(text, token.last, token.lane) if text != token.text else token
+    def _push(self, text: str) -> str:
+        return self._seen(self._filtering.push(text))
 
-    async def aclose(self) -> None:
-        """Close the pipe. Twice is once."""
-        self._over = True
-        close = getattr(self._pipe, "aclose", None)
-        if close is not None:
-            await close()
+    def _flush(self) -> str:
+        return self._seen(self._filtering.flush())
 
     def _seen(self, text: str) -> str:
         if self._filtering.hits > self._hits:
             self._hits = self._filtering.hits
             if self._on_hit is not None:
-                with suppress(Exception):
+                try:
                     self._on_hit(self._hits)
+                except Exception:
+                    log.exception("on_hit failed; the narration goes on")
         return text
 
 
