@@ -55,8 +55,8 @@ def run_network(options: argparse.Namespace, port: int) -> int:
     from multimodal.doctor_network import examine_network, network_text
 
     for number in options.port or ():
-        if not 0 < number <= 65535:
-            raise UsageError(f"--port {number} is no port; give 1 to 65535")
+        if not 0 <= number <= 65535:
+            raise UsageError(f"--port {number} is no port; give 1 to 65535, or 0 for any free one")
     for address in options.bind or ():
         try:
             ipaddress.ip_address(address)

@@ -433,3 +433,20 @@ def test_the_command_exits_with_1_when_something_is_broken(capsys: pytest.Captur
 def test_wrong_options_are_refused_in_words(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", *words]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--port", "99999"], "--port 99999 is no port"),
+        (["--port", "-1"], "--port -1 is no port"),
+        (["--bind", "foo"], "--bind foo is no IP address"),
+    ],
+)
+def test_what_is_no_port_or_address_is_said_in_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "--network", *words]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert "Traceback" not in printed.err
