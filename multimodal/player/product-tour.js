@@ -718,17 +718,19 @@ export class ProductTour extends HTMLElement {
     this.#raf = 0;
     const frame = { t, visible, id: ++this.#frame, reveals: [], ended: false };
     const follow = this.#text.scrollHeight - this.#text.scrollTop - this.#text.clientHeight < 40;
-    // Also what had arrived, and waits for this frame, when the viewer interrupted. How the stream ends is told anyway.
-    const events = this.#queue.splice(0).filter(({ epoch, kind }) => !(epoch < this.#epoch) || kind === 'end' || kind === 'error');
-    for (const event of events) {
+    // What had arrived, and waits for this frame, when the viewer interrupted is not shown; how the stream ends is told
+    // anyway. One by one: a snapshot takes a viewer back whose turn was refused, and what follows it may be in the frame.
+    let seq;
+    for (const event of this.#queue.splice(0)) {
+      if (event.epoch < this.#epoch && !/^e/.test(event.kind)) continue;
       try {
         this.#show(event, frame);
       } catch (error) {
         console.error('product-tour', event, error); // one bad event must not take the rest of its frame with it
       }
+      if (event.seq >= 0) seq = event.seq;
     }
     if (follow) this.#text.scrollTop = this.#text.scrollHeight;
-    const seq = events.findLast((event) => event.seq >= 0)?.seq;
     if (seq === undefined) return; // only a picture of our own decoding: nothing of the server's to confirm
     this.#seat.send({ type: 'painted', seq, t_ms: t, frame: frame.id, visible });
     this.#record({ vantage: 'painted', t_ms: t, frame: frame.id, seq, visible, reveals: frame.reveals });

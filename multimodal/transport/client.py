@@ -196,7 +196,9 @@ class ViewerProtocol:
             self.seq = place.seq
             if this is not None:
                 self._note(this)
-                self._split.append(this)
+                # Before a snapshot takes this viewer back to a turn, what came of that turn is not shown: it is in it.
+                if this.epoch >= self.epoch or isinstance(this, _NOT_SHOWN):
+                    self._split.append(this)
         if bundle.more:
             return []
         self.cursor = self.seq

@@ -123,6 +123,46 @@ def test_a_pause_ends_with_the_interruption(playing: Opened) -> None:
     }
 
 
+def test_a_pause_outlives_a_server_that_was_killed(playing: Opened) -> None:
+    """Its epoch rises because another server goes on with the same turn, and not because anybody stopped it."""
+    page = playing()
+    page.evaluate(_TELL)
+    result = page.evaluate(
+        """async () => {
+          tour.pause();
+          const stop = {...peer.interrupt(), resumed: true};
+          peer.bundle(stop);
+          await applied(stop);
+          await frames2();
+          return {state: tour.state, resumed: peer.of('resume').length};
+        }"""
+    )
+    assert result == {"state": "paused", "resumed": 0}
+
+
+def test_a_refused_turn_goes_on_from_where_it_stands(playing: Opened) -> None:
+    """The page has left the turn and may not: the server's snapshot takes it back, and the next words are shown."""
+    page = playing()
+    page.evaluate(_TELL)
+    result = page.evaluate(
+        """async () => {
+          tour.ask('May I?');
+          await until(() => peer.of('ask').length);
+          const {epoch} = peer.of('ask')[0], seq = peer.seq - 1;
+          peer.bundle({...peer.event('snapshot', {text: 'About the kettle, ', char: 0, base: 0, mark: 3, start: {},
+            assets: [], shown: [], previews: [], ended: '', continued: false}), epoch, seq});
+          peer.seq = seq + 1;
+          const next = peer.text('which is green.');
+          peer.bundle(next);
+          await applied(next);
+          return {epoch, words: words(), state: tour.state};
+        }"""
+    )
+    assert result["epoch"] == 0
+    assert "".join(result["words"]).endswith("kettle, which is green.")
+    assert result["state"] == "playing"
+
+
 def test_a_second_question_does_not_wait_for_the_first_answer(playing: Opened) -> None:
     page = playing()
     page.evaluate(_TELL)

@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from multimodal import wire
+from multimodal.events import Snapshot, StreamStart, Text
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
 from multimodal.sync.history import Heard
+from multimodal.transport.base import Inbound
 from multimodal.transport.client import ViewerProtocol
 from multimodal.transport.fold import Fold
 from multimodal.transport.live import LiveSession, Seat
@@ -65,6 +67,24 @@ def test_who_only_watches_hears_the_rest(question: str | None) -> None:
         await running
 
     virtual(scenario())
+
+
+def test_words_around_the_snapshot_in_one_message_are_shown_once() -> None:
+    """Bundles that had to wait are joined: the turn's words, the snapshot that has them, and the words behind it."""
+
+    def text(seq: int, said: str) -> Text:
+        return Text(1, "s", 0, seq, 0.0, seq + 1, seq, 1, said)
+
+    viewer = ViewerProtocol()
+    start = StreamStart(1, "s", 0, 0, 0.0, 0, 3)
+    viewer.receive(Inbound("events", next(wire.encode_bundle([start, text(1, "one ")]))), 0.0)
+    viewer.ask("May I?")
+    snapshot = Snapshot(1, "s", 0, 2, 0.0, 3, start=start, text="one two ")
+    shown = viewer.receive(
+        Inbound("events", next(wire.encode_bundle([text(2, "two "), snapshot, text(3, "three.")]))), 0.1
+    )
+    assert [event for bundle in shown if isinstance(bundle, tuple) for event in bundle] == [snapshot, text(3, "three.")]
+    assert (viewer.epoch, viewer.cursor) == (0, 3)
 
 
 def test_a_question_that_is_too_long_changes_nothing() -> None:
