@@ -31,7 +31,7 @@ from multimodal.transport.scheduler import PEER_GONE, Peer, SendScheduler
 if TYPE_CHECKING:
     from multimodal.transport.live import LiveSession, Seat
 
-__all__ = ["DRAIN_LIMIT", "HELLO_LIMIT", "LINGER", "MALFORMED_LIMIT", "Connection", "Limits", "Over"]
+__all__ = ["DRAIN_LIMIT", "HELLO_LIMIT", "LINGER", "MALFORMED_LIMIT", "STAYS", "Connection", "Limits", "Over"]
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,8 @@ MESSAGES_PER_SECOND = 500.0
 """What a viewer may say in the long run: a screen of 240 Hz, with its acks, has 300 messages a second at the most."""
 MESSAGES_BURST = 5000
 """And at once: the receipts of a whole tour that was told faster than anybody can read."""
+STAYS = Rate(1.0, 10)
+"""Refused interruptions and questions of one connection: nobody clicks faster in the long run."""
 _FAREWELL = 0.5
 """Seconds in which the viewer, having read our goodbye, may close first; closing at once could lose it."""
 
@@ -129,6 +131,7 @@ class Connection:
         self._admit, self._first, self._seat_path = admit, hello, seat_path
         self._limits = live.limits
         self._bucket = Bucket(Rate(self._limits.messages_per_second, self._limits.messages_burst))
+        self._stays = Bucket(STAYS)
         self._have: frozenset[str] = frozenset()
         self._pictures: set[str] = set()
         self._live = False
@@ -374,9 +377,13 @@ class Connection:
     def _stay(self, message: wire.Interrupt | wire.Ask) -> None:
         """The viewer has left a turn in which it has to stay: it shows nothing more of it until it is told where the
         stream stands."""
-        last = self.live.kept.fold.last
-        if last is not None and message.epoch >= last.epoch:
-            self._tell_snapshot(self.live.kept.fold.take())
+        fold = self.live.kept.fold
+        if fold.last is None or message.epoch < fold.last.epoch:
+            return
+        if self._stays.take(self._now()):
+            # A snapshot is a thousand times what asks for it.
+            raise Over("it asks for what it may not have, again and again", True)
+        self._tell_snapshot(fold.take(self.scheduler.message_bytes))
 
     def _may_turn(self) -> bool:
         if not self.seat.turns:

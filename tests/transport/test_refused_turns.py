@@ -69,6 +69,24 @@ def test_who_only_watches_hears_the_rest(question: str | None) -> None:
     virtual(scenario())
 
 
+def test_who_asks_again_and_again_for_what_it_may_not_have_is_sent_away() -> None:
+    async def scenario() -> None:
+        live = LiveSession(stream(), keep=5.0, open_ended=True)
+        viewer, watching = watch(live, turns=False)
+        _, other = watch(live, turns=False)
+        running = asyncio.ensure_future(live.run())
+        await asyncio.sleep(0.5)
+        for _ in range(50):
+            viewer.link.send_event(wire.encode(wire.Ask(0, "May I?")))
+        seen = await watching
+        assert "again and again" in seen.ended
+        assert sum(isinstance(event, Snapshot) for event in seen.events) <= 11
+        assert (await other).text == "".join(WORDS)
+        await running
+
+    virtual(scenario())
+
+
 def test_words_around_the_snapshot_in_one_message_are_shown_once() -> None:
     """Bundles that had to wait are joined: the turn's words, the snapshot that has them, and the words behind it."""
 
