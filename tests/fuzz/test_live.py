@@ -46,6 +46,7 @@ DOCUMENTED = [
     re.compile(pattern, re.DOTALL)
     for pattern in (
         r"\d+ malformed messages, the last: .*",
+        r"it asks for what it may not have, again and again",
         r"no hello within [\d.]+ s of the connection; a viewer says hello first",
         r"the viewer was silent for \d+ s",
         r"the viewer left( before its hello)?",
