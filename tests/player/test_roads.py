@@ -348,7 +348,7 @@ def test_no_webrtc_at_all_is_no_reason_to_wait(opened: Opened) -> None:
           await until(() => root.querySelector('.word'));
           peer.cut();
           peer.bundle(peer.text('two'));
-          await until(() => root.querySelector('[data-tok="1"]'));
+          await until(() => root.querySelector('[data-tok="1"]') && roads.length === 2);
           const why = roads.map(({{reason}}) => reason);
           return {{after, sockets: peer.sockets, words: {_WORDS}, seen: {_SEEN}, why}};
         }}"""
