@@ -534,7 +534,7 @@ class Connection:
             elif now - self._end_at > self._limits.drain:
                 raise Over(f"not everything arrived within {self._limits.drain:g} s of the end", True)
         elif now - self._drained_at > self._limits.linger:
-            raise Over(f"complete, and the viewer stayed for {self._limits.linger:g} s more", True, left=True)
+            raise Over(f"all was told, and the viewer stayed for {self._limits.linger:g} s more", True, left=True)
 
     async def _part(self, over: BaseException) -> None:
         """Note why it is over, once, and tell the viewer where it is still there to hear it."""

@@ -21,7 +21,7 @@ import msgspec
 
 from multimodal import wire
 from multimodal.errors import ChannelClosedError, JoinRefused, RemoteProtocolError, TransportError, UsageError
-from multimodal.events import AnyEvent, StreamEnd
+from multimodal.events import AnyEvent
 from multimodal.transport.base import Inbound, Link
 from multimodal.transport.roads import ROADS, Road, seat_url, tour_url
 from multimodal.transport.viewer import FetchesPictures, Seen, Viewer
@@ -200,15 +200,11 @@ class ResilientViewer(Viewer):
             return error
         finally:
             self._learn_seat()
-        if self.seen.ended == "closed" and not self._complete:
+        if self.seen.ended == "closed" and not self.seen.outcome:
             return ChannelClosedError("the server closed the connection without a goodbye")
         if self.seen.ended.startswith(WILL_BE_BACK):
             return ChannelClosedError(f"the server said goodbye: {self.seen.ended}")
         return None
-
-    @property
-    def _complete(self) -> bool:
-        return bool(self.seen.events) and isinstance(self.seen.events[-1], StreamEnd)
 
     def _learn_seat(self) -> None:
         if self.protocol.seat:

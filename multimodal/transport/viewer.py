@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from multimodal import wire
 from multimodal.errors import ChannelClosedError, ChannelClosedOK, JoinRefused, TransportError
-from multimodal.events import AnyEvent, Reveal, Snapshot, StreamEnd, Text
+from multimodal.events import AnyEvent, ErrorRaised, Reveal, Snapshot, StreamEnd, Text
 from multimodal.transport.base import Link
 from multimodal.transport.client import Farewell, Picture, Shown, ViewerProtocol
 
@@ -20,6 +20,8 @@ LET_GO = 1.0
 """Seconds that a viewer which said goodbye waits for the server to close."""
 _FETCHES = 4
 """Pictures fetched side by side, as a browser does it with one server."""
+_SURVIVED = frozenset({"image_pipe"})
+"""Codes of errors after which the words go on: they are no reason why a tour ended."""
 
 
 @runtime_checkable
@@ -46,7 +48,9 @@ class Seen:
         events: every event, in order.
         at: seconds (the loop's clock) at which each event was painted.
         pictures: the bytes of each picture that arrived whole.
-        ended: why the viewing ended: ``end``, the server's farewell, or ``closed``.
+        ended: why the viewing ended: ``end``, the tour came to its own end; the code of the error that cut it short,
+            such as ``server_restarted`` or ``text_pipe`` (``error``, where this viewer was not told which); the
+            server's farewell; or ``closed``.
     """
 
     events: list[AnyEvent] = field(default_factory=list)
@@ -67,6 +71,17 @@ class Seen:
                 begin = begin if 0 <= kept <= len(told) else event.char
                 told = told[: event.char - begin] + event.text
         return told
+
+    @property
+    def outcome(self) -> str:
+        """How the tour ended: ``end`` or an error, as in `ended`; "" = its end has not come."""
+        end = self.events[-1] if self.events else None
+        if not isinstance(end, StreamEnd):
+            return ""
+        if end.reason == "complete":
+            return "end"
+        codes = [event.code for event in self.events if isinstance(event, ErrorRaised) and event.code not in _SURVIVED]
+        return codes[-1] if codes else end.reason
 
     @property
     def revealed(self) -> list[str]:
@@ -104,6 +119,7 @@ class Viewer:
         self._decode = decode
         self._on_show = on_show
         self._leave_at_end = leave_at_end
+        self._said_goodbye = False
         self._decoding: list[tuple[float, str]] = []
         self._frame = 0
         self._patience: asyncio.Timeout | None = None
@@ -129,7 +145,7 @@ class Viewer:
                 await self._fetching(self.link)
             else:
                 await self._steps()
-            if self.seen.ended == "end":
+            if self._said_goodbye:
                 await self._let_go()
         finally:
             await self.link.aclose()
@@ -243,9 +259,10 @@ class Viewer:
             self.protocol.painted(shown[-1].seq, now * 1000, self._frame)
             if self._on_show is not None:
                 self._on_show(shown)
-            if self._leave_at_end and isinstance(shown[-1], StreamEnd):
+            if self._leave_at_end and self.seen.outcome:
                 self.protocol.bye("end")
-                self.seen.ended = "end"
+                self._said_goodbye = True
+                self.seen.ended = self.seen.outcome
 
     def _flush(self) -> None:
         for message in self.protocol.outgoing():

@@ -52,7 +52,7 @@ DOCUMENTED = [
         r"the viewer left( before its hello)?",
         r"the peer closed the (link|channel|connection)",
         r"the peer flooded the link: .*",
-        r"complete, and the viewer stayed for \d+ s more",
+        r"all was told, and the viewer stayed for \d+ s more",
         r"not everything arrived within \d+ s of the end",
         r"nothing is known any more of what this viewer has seen",
         r"every viewer has left",

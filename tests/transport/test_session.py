@@ -14,7 +14,7 @@ import pytest
 
 from multimodal import wire
 from multimodal.errors import ChannelClosedError, TransportError
-from multimodal.events import StreamEnd, Swap, Text
+from multimodal.events import ErrorRaised, StreamEnd, Swap, Text
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.stream import MultiModalStream
 from multimodal.sync.link import LinkProfile
@@ -376,9 +376,29 @@ def test_a_failing_text_pipe_ends_the_tour_with_its_error() -> None:
         assert "error" in [event.kind for event in seen.events]
         assert stage.session.failure is not None
         assert "the model went away" in str(stage.session.failure)
-        assert stage.session.reason == "end"
+        assert seen.ended == "text_pipe"
 
     virtual(scenario())
+
+
+@pytest.mark.parametrize(
+    ("codes", "reason", "outcome"),
+    [
+        ([], "complete", "end"),
+        (["image_pipe"], "complete", "end"),
+        (["text_pipe", "image_pipe"], "error", "text_pipe"),
+        (["image_pipe"], "error", "error"),
+        ([], "error", "error"),
+    ],
+)
+def test_what_ended_a_tour_is_said_by_its_end_and_by_the_error_that_stopped_the_words(
+    codes: list[str], reason: str, outcome: str
+) -> None:
+    errors = [ErrorRaised(1, "s", 0, seq, 0.0, 3, code, "") for seq, code in enumerate(codes)]
+    seen = Seen([*errors])
+    assert seen.outcome == Seen().outcome == ""
+    seen.events.append(StreamEnd(1, "s", 0, len(codes), 0.0, 3, reason))
+    assert seen.outcome == outcome
 
 
 def test_a_picture_that_never_comes_does_not_stop_the_tour() -> None:
@@ -441,7 +461,7 @@ def test_the_session_stays_after_the_end_until_the_viewer_leaves_or_the_limit() 
         loop = asyncio.get_running_loop()
         stage = Stage(limits=Limits(linger=60.0))
         seen = await stage.play(Viewer(stage.client, leave_at_end=False))
-        assert seen.ended == "complete, and the viewer stayed for 60 s more"
+        assert seen.ended == "all was told, and the viewer stayed for 60 s more"
         assert stage.session.reason == seen.ended
         assert loop.time() > 60.0
 
