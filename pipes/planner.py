@@ -26,7 +26,7 @@ from multimodal.pipes.planner_base import Clause, Family, Links, Picker, neat
 from multimodal.pipes.planner_en import English
 from multimodal.pipes.planner_zh import Chinese, spaced
 
-__all__ = ["MOST", "Passage", "families", "plan_passages", "said_in"]
+__all__ = ["MOST", "Passage", "families", "plan_passages", "said_in", "sayable"]
 
 MOST = 5
 """Facts said of a product, its price among them, unless told otherwise: what a listener keeps."""
@@ -113,6 +113,34 @@ def _says(text: str, words: str) -> bool:
     return bool(words) and re.search(f"{before}{re.escape(words)}{after}", text) is not None
 
 
+def sayable(
+    sheet: FactSheet, words: English | Chinese, *, shop: str = "", skip_brand: bool = False
+) -> list[tuple[Fact, tuple[str, ...]]]:
+    """Facts to choose from but for the price, those of one name together; codes and paragraphs are left out.
+
+    Args:
+        sheet: the product's facts.
+        words: the grammar of its language.
+        shop: the shop's name; a brand of the same name is not said.
+        skip_brand: leave the brand out: all products of the tour share it.
+    """
+    groups: list[tuple[Fact, tuple[str, ...]]] = []
+    for fact in sheet.facts:
+        name = re.sub(r"[\s_-]+", " ", fact.name).casefold()
+        if fact.name in words.price_names or name in CODE_NAMES or any(fact.name == known.name for known, _ in groups):
+            continue
+        values = sheet.values(fact.name)[:6]
+        if any(len(value.split()) > VALUE_WORDS or len(value) > 120 or "\n" in value for value in values):
+            continue
+        brand = fact.name == words.brand_name
+        if brand and (skip_brand or fact.value == shop or fact.value.casefold() in sheet.title.casefold()):
+            continue
+        groups.append((fact, values))
+    rest = [(fact, values) for fact, values in groups if fact.name != words.stock_name]
+    usual = ("in stock", "有现货")
+    return groups if len(rest) < 2 else [entry for entry in groups if entry in rest or entry[0].value not in usual]
+
+
 class _Told:
     """What was said so far, as far as the next passage depends on it."""
 
@@ -128,7 +156,7 @@ class _Told:
         picker = self._picker
         words = Chinese(sheet, picker) if self._language == "zh" else English(sheet, picker)
         price = next((fact for fact in sheet.facts if fact.name in words.price_names), None)
-        groups = self._groups(sheet, words)
+        groups = sayable(sheet, words, shop=self._shop, skip_brand=self._skip_brand)
         sentences = self._description(sheet)
         noun = words.noun_phrase(sentences[0], sheet.title) if sentences else ""
         described = bool(sentences) and (len(groups) < 2 or picker.chance(0.6))
@@ -160,30 +188,6 @@ class _Told:
         self._before, self._price_said = sheet, price
         text = ("" if self._language == "zh" else " ").join(part.strip() for part in (*parts, *body))
         return Passage(text, sheet.product_id, family.text, tuple(dict.fromkeys(facts)))
-
-    def _groups(self, sheet: FactSheet, words: English | Chinese) -> list[tuple[Fact, tuple[str, ...]]]:
-        """Facts to choose from, those of one name together; codes and paragraphs are left out."""
-        groups: list[tuple[Fact, tuple[str, ...]]] = []
-        for fact in sheet.facts:
-            name = re.sub(r"[\s_-]+", " ", fact.name).casefold()
-            if (
-                fact.name in words.price_names
-                or name in CODE_NAMES
-                or any(fact.name == known.name for known, _ in groups)
-            ):
-                continue
-            values = sheet.values(fact.name)[:6]
-            if any(len(value.split()) > VALUE_WORDS or len(value) > 120 or "\n" in value for value in values):
-                continue
-            brand = fact.name == words.brand_name
-            if brand and (
-                self._skip_brand or fact.value == self._shop or fact.value.casefold() in sheet.title.casefold()
-            ):
-                continue
-            groups.append((fact, values))
-        rest = [(fact, values) for fact, values in groups if fact.name != words.stock_name]
-        usual = ("in stock", "有现货")
-        return groups if len(rest) < 2 else [entry for entry in groups if entry in rest or entry[0].value not in usual]
 
     def _description(self, sheet: FactSheet) -> list[str]:
         """Whole sentences of the description, not longer than may be said."""

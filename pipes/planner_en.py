@@ -58,7 +58,8 @@ class English:
         plain = len(title.split()) <= 5 and CUT.search(title) is None and title.isascii() and title[:1].isalnum()
         self.the = f"the {title}" if plain and not ARTICLED.match(title) else title
         self._number = int(plural)
-        self._noun = last if last in NOUNS and plain and len(title.split()) > 1 else ""
+        # By which it may be called after its title was said; "" = by a pronoun only.
+        self.noun = last if last in NOUNS and plain and len(title.split()) > 1 else ""
         self.words = {key: forms[self._number] for key, forms in FORMS.items()}
         self.words |= {"the": self.the, "The": neat(self.the) if self.the != title else title}
 
@@ -221,8 +222,8 @@ class English:
 
     def _begun(self, again: bool, verbs: str) -> str:
         """Subject and verbs; a further sentence about the same thing says so now and then."""
-        plain, noun = neat(self.words["it"]), f"The {self._noun}"
-        ways = [plain, *([noun] if self._noun else [plain]), *([f"{plain} also"] if again else [plain])]
+        plain, noun = neat(self.words["it"]), f"The {self.noun}"
+        ways = [plain, *([noun] if self.noun else [plain]), *([f"{plain} also"] if again else [plain])]
         subject = self._picker.pick(f"subject {again}", ways)
         verb, _, rest = verbs.partition(" ")
         if subject.endswith(" also"):
