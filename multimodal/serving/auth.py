@@ -6,13 +6,16 @@ A2  A token opens one seat. While that is open the token leads there again; once
     more (`serving.spent`).
 A3  Whoever comes back to a seat shows the token that opened it; that it has ended meanwhile does not matter, since a
     tour may outlive a short token.
+A4  What was not signed with the secret is refused in one sentence, whatever it is: which check it failed would only
+    help whoever makes tokens up. Of a token that was, the claim that is wrong is named: its issuer has the secret, and
+    has to learn what to correct. No refusal repeats the token.
 """
 
 from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import jwt
@@ -65,6 +68,28 @@ class _Claims(msgspec.Struct):
     nbf: float = 0.0
 
 
+_SECONDS = "a number, seconds since 1970"
+_FORMS = {
+    "tour": "text of 1 to 200 characters, the name of the tour",
+    "exp": f"{_SECONDS}, when it ends",
+    "iat": f"{_SECONDS}, when it was issued",
+    "jti": "text of 1 to 128 characters, different in every token",
+    "session": "letters, digits and ._~-, 64 at most",
+    "role": f"one of {', '.join(ROLES)}",
+    "nbf": _SECONDS,
+}
+_SIGNATURE_ONLY: Options = {
+    "verify_exp": False,
+    "verify_iat": False,
+    "verify_nbf": False,
+    "verify_aud": False,
+    "verify_iss": False,
+    "verify_sub": False,
+    "verify_jti": False,
+}
+"""The claims are judged here: in our own words, and on the clock that is given."""
+
+
 class Tokens:
     """Issues and checks join tokens (A1). A shop's own server may issue them as well, with any JWT library.
 
@@ -107,10 +132,8 @@ class Tokens:
         ends = begun + _ttl(self._ttl if ttl is None else ttl)
         claims = {"tour": tour, "session": session, "role": role, "iat": begun, "exp": ends}
         claims["jti"] = secrets.token_urlsafe(16)
-        try:
-            msgspec.convert(claims, _Claims)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"a token for tour={tour!r}, session={session!r}: {error}") from error
+        if fault := _fault(claims):
+            raise UsageError(f"a token for tour={str(tour)[:80]!r}, session={str(session)[:80]!r}: {fault}")
         return jwt.encode(claims, self._keys[0], _ALGORITHM)
 
     def check(self, token: str, *, tour: str, now: float, ended: bool = False) -> Grant:
@@ -126,12 +149,10 @@ class Tokens:
             Problem: 401 token_missing, token_invalid, token_expired; 403 wrong_scope.
         """
         claims = self._claims(token)
-        begun = max(claims.iat, claims.nbf) <= now + self._leeway
-        if not begun or not 0 <= claims.exp - claims.iat <= LONGEST:
-            raise _unauthorised(
-                "token_invalid",
-                f"the token's times are wrong: iat and nbf lie in the past, exp at most {LONGEST:g} s after iat",
-            )
+        if max(claims.iat, claims.nbf) > now + self._leeway:
+            raise _misissued("its claim iat or nbf lies in the future; compare the issuer's clock with this server's")
+        if not 0 <= claims.exp - claims.iat <= LONGEST:
+            raise _misissued(f"its claim exp must lie after iat, and at most {LONGEST:g} s after it")
         if not ended and claims.exp + self._leeway <= now:
             raise _unauthorised("token_expired", "the token's time is over")
         if claims.tour != tour and not (claims.tour == ANY_TOUR and claims.role == "operator"):
@@ -143,20 +164,36 @@ class Tokens:
             raise _unauthorised("token_missing", "this server asks for a join token")
         if len(token) > _TOKEN_CHARS:
             raise _unauthorised("token_invalid", f"the token has more than {_TOKEN_CHARS} characters")
-        # Times are judged by `check`, on the clock that it is given.
-        options: Options = {"verify_exp": False, "verify_iat": False, "verify_nbf": False}
         for key in self._keys:
             try:
-                claims = msgspec.convert(jwt.decode(token, key, algorithms=[_ALGORITHM], options=options), _Claims)
+                claims = jwt.decode(token, key, algorithms=[_ALGORITHM], options=_SIGNATURE_ONLY)
             except jwt.InvalidSignatureError:
                 continue
-            except (jwt.PyJWTError, msgspec.ValidationError, ValueError, TypeError, RecursionError):
-                # Which of them it was would only help whoever makes tokens up.
+            except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
                 break
-            if all(map(math.isfinite, (claims.exp, claims.iat, claims.nbf))):
-                return claims
-            break
-        raise _unauthorised("token_invalid", "the token is not one of this server's")
+            if fault := _fault(claims):
+                raise _misissued(fault)
+            return msgspec.convert(claims, _Claims)
+        raise _unauthorised("token_invalid", "the token was not signed with this server's secret by HS256, or is none")
+
+
+def _fault(claims: Mapping[str, object]) -> str:
+    """Which claim is wrong, and how it should be; "" = none."""
+    if "aud" in claims:
+        return "its claim aud names a service, and this server has no such name; leave it out"
+    for field in msgspec.structs.fields(_Claims):
+        name, form = field.name, _FORMS[field.name]
+        if name not in claims:
+            if field.required:
+                return f"its claim {name} is missing; it is {form}"
+            continue
+        try:
+            value = msgspec.convert(claims[name], field.type)
+        except (msgspec.ValidationError, OverflowError):
+            value = math.nan
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"its claim {name} must be {form}"
+    return ""
 
 
 def bearer(header: str) -> str:
@@ -169,6 +206,10 @@ def _ttl(seconds: float) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 1 <= seconds <= LONGEST:
         raise UsageError(f"ttl={seconds!r} must be 1 to {LONGEST:g} seconds")
     return int(seconds)
+
+
+def _misissued(fault: str) -> Problem:
+    return _unauthorised("token_invalid", f"the token was issued with this server's secret, but {fault}")
 
 
 def _unauthorised(code: str, message: str) -> Problem:
