@@ -1,20 +1,23 @@
 """A text pipe whose sentences went through a fact guard, with its tokens where they were.
 
-A token whose text waits for the end of its sentence is empty; the sentence comes with the token behind it, which is the
-first by which its end is known, or with the last. So boundaries stay, and what is held back is one sentence.
+A token waits until its sentence is judged, and then comes with its own text, or empty where the sentence is false. So
+what is held back is one sentence, and every name and cue stands where it stood. A sentence's end is known by what
+follows it: a token that holds the end of one and the beginning of another gives the beginning to the token behind it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Literal, get_args
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
 
 from multimodal.errors import UsageError
-from multimodal.pipes.base import TextPipe
+from multimodal.pipes.base import TextPipe, played_already
 from multimodal.pipes.boundaries import SENTENCE, Boundaries
+from multimodal.pipes.claims import claims
 from multimodal.pipes.guard import FactGuard, Violation
-from multimodal.pipes.held_text import HeldText
+from multimodal.values import Token
 
 __all__ = ["SENTENCE_CHARS", "GuardMode", "GuardedTextPipe"]
 
@@ -26,8 +29,8 @@ SENTENCE_CHARS = 1000
 not hold up the narration for ever."""
 
 
-class GuardedTextPipe(HeldText):
-    """A text pipe behind a `FactGuard` (G4).
+class GuardedTextPipe:
+    """A text pipe behind a `FactGuard` (T1-T8, G4). Closing, and cancelling a pull, close the pipe.
 
     Args:
         pipe: the text pipe (T1-T8).
@@ -35,10 +38,13 @@ class GuardedTextPipe(HeldText):
         mode: ``flag`` = text passes at once and what is wrong is told; ``hold`` = a sentence comes once it is judged,
             and a false one does not; ``stop`` = the text ends before the first false one, and the pipe is closed.
         product: the product that the narration begins with; "" = none in particular.
+        instead: of ``hold``: gives, for what was said so far, the tokens that end the narration in the place of a false
+            sentence and of all that would follow it. With a `product`, nothing may be claimed before it is named, and
+            one that is never named is said by it. None = a false sentence is left out, and the narration goes on.
         on_violation: called with each; it must not block. One that fails is logged, and the text goes on.
 
     Raises:
-        UsageError: another mode.
+        UsageError: another mode, or `instead` with a mode that leaves nothing out.
     """
 
     def __init__(
@@ -48,14 +54,25 @@ class GuardedTextPipe(HeldText):
         mode: GuardMode = "hold",
         *,
         product: str = "",
+        instead: Callable[[str], Sequence[str]] | None = None,
         on_violation: Callable[[Violation], object] | None = None,
     ) -> None:
         if mode not in get_args(GuardMode):
             raise UsageError(f"mode={mode!r} is none; there are: {', '.join(get_args(GuardMode))}")
-        super().__init__(pipe)
-        self._mode, self._judging = mode, guard.begin(product)
+        if instead is not None and mode != "hold":
+            raise UsageError(f"instead is what a false sentence is replaced by, and mode={mode!r} replaces none")
+        self._pipe: Any = pipe
+        self.token_unit: str = getattr(pipe, "token_unit", "token")
+        self.narrator: str = getattr(pipe, "narrator", "")
+        self._guard, self._mode, self._judging = guard, mode, guard.begin(product)
+        self._instead, self._product = instead, product
         self._on_violation = on_violation
-        self._borders, self._sentence = Boundaries(), ""
+        self._items: Any = None
+        self._over = False
+        self._ready: deque[Token] = deque()
+        self._waiting: list[tuple[Token, str]] = []
+        self._borders, self._sentence, self._carried = Boundaries(), "", ""
+        self._said, self._named = "", not (instead is not None and product)
         self.left_out = 0
         """Sentences that were not let out."""
 
@@ -64,41 +81,171 @@ class GuardedTextPipe(HeldText):
         """What was said and is on no sheet, so far."""
         return list(self._judging.violations)
 
-    @property
-    def _stopped(self) -> bool:
-        return self._mode == "stop" and self.left_out > 0
+    def __aiter__(self) -> GuardedTextPipe:
+        if self._over:
+            raise played_already(self)
+        return self
 
-    def _push(self, text: str) -> str:
-        shown = self._take(text)
-        return text if self._mode == "flag" else shown
+    async def __anext__(self) -> Token:
+        while not self._ready:
+            if self._over:
+                raise StopAsyncIteration
+            await self._pull()
+        return self._ready.popleft()
 
-    def _flush(self) -> str:
-        return self._end_sentence()
+    def sync_every(self, tokens: int) -> None:
+        """Told to the pipe (T8). A mark lets nothing go of what is held here: it waits for a reason of its own."""
+        follow = getattr(self._pipe, "sync_every", None)
+        if follow is not None:
+            follow(tokens)
 
-    def _take(self, text: str) -> str:
-        """The next piece; gives what is let out before it."""
-        shown = ""
-        # A piece may hold a sentence's end and the next one's beginning: borders are between characters then.
+    async def aclose(self) -> None:
+        """End the pipe. Twice is once."""
+        self._over = True
+        self._ready.clear()
+        await self._close()
+
+    async def _close(self) -> None:
+        close = getattr(self._pipe, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def _pull(self) -> None:
+        """One token more of the pipe, and what it lets out."""
+        if self._items is None:
+            self._items = aiter(self._pipe)
+        try:
+            item = await anext(self._items)
+        except StopAsyncIteration:
+            if not self._over:  # else it was closed meanwhile
+                await self._finish()
+            return
+        except Exception:
+            self._over = True
+            raise
+        if self._over:
+            return
+        token = item if isinstance(item, Token) else Token(item)
+        if self._mode == "flag":
+            self._overhear(token)
+        elif await self._take(token) and token.last:
+            await self._finish()
+
+    def _overhear(self, token: Token) -> None:
+        """Let a token pass, and judge what it ends."""
+        own, *begun = self._parts(token.text)
+        self._sentence += own
+        for part in begun:
+            self._judge()
+            self._sentence = part
+        self._ready.append(token)
+        if token.last:
+            self._over = True
+            self._judge()
+
+    async def _take(self, token: Token) -> bool:
+        """Judge what the token ends, and let out what is judged; False = the text is over."""
+        own, *begun = self._parts(token.text)
+        text, self._carried = self._carried + own, ""
+        self._sentence += own
+        shown: str | None = None
+        for part in begun:
+            passed = self._judge()
+            self._let_out(passed)
+            if shown is not None or text.strip():
+                shown = (shown or "") + (text if passed else "")
+                self._said += text if passed else ""
+                text = part
+            else:  # nothing but the space before the new sentence
+                text += part
+            self._sentence = part
+            if not passed and (self._mode == "stop" or self._instead is not None):
+                await self._end(shown or "")
+                return False
+        if shown is None:
+            self._waiting.append((token, text))
+        else:
+            self._ready.append(Token(shown, lane=token.lane))
+            self._carried = text
+        return True
+
+    async def _finish(self) -> None:
+        """The text has ended: so has its last sentence."""
+        self._over = True
+        passed = self._judge()
+        if self._mode == "flag":
+            return
+        waiting = bool(self._waiting)
+        self._let_out(passed)
+        if passed and self._carried:
+            before = "" if waiting or not self._ready else self._ready.pop().text
+            self._ready.append(Token(before + self._carried))
+            self._said += self._carried
+        if not passed and (self._mode == "stop" or self._instead is not None):
+            await self._end("")
+        elif not self._named:
+            log.warning("the fact guard: %s was never named", self._product)
+            await self._end("")
+        else:
+            self._mark_last()
+
+    async def _end(self, shown: str) -> None:
+        """The text ends here, whatever the pipe would say; gives what is said in its place."""
+        self._over = True
+        self._waiting.clear()
+        self._carried = ""
+        if shown:
+            self._ready.append(Token(shown))
+        if self._instead is not None:
+            self._ready.extend(map(Token, self._instead(self._said)))
+        if not self._ready:
+            self._ready.append(Token(""))
+        self._mark_last()
+        await self._close()
+
+    def _mark_last(self) -> None:
+        if self._ready:
+            last = self._ready.pop()
+            self._ready.append(Token(last.text, True, last.lane))
+
+    def _let_out(self, passed: bool) -> None:
+        """What waited for a judgement: with its text, or without."""
+        for token, text in self._waiting:
+            self._ready.append(Token(text if passed else "", lane=token.lane))
+            self._said += text if passed else ""
+        self._waiting.clear()
+
+    def _parts(self, text: str) -> list[str]:
+        """A token's text: what belongs to the sentence that is open, and each part that begins another."""
+        parts, sentence = [""], self._sentence
         for piece in _pieces(text):
-            ends = self._borders.feed(piece) >= SENTENCE or len(self._sentence) > SENTENCE_CHARS
-            if ends and self._sentence.strip():
-                shown += self._end_sentence()
-                if self._stopped:
-                    return shown
-            self._sentence += piece
-        return shown
+            ends = self._borders.feed(piece) >= SENTENCE or len(sentence) > SENTENCE_CHARS
+            if ends and sentence.strip():
+                kept = parts[-1].rstrip()
+                parts[-1], piece = kept, parts[-1][len(kept) :] + piece
+                parts.append("")
+                sentence = ""
+            parts[-1] += piece
+            sentence += piece
+        return parts
 
-    def _end_sentence(self) -> str:
+    def _judge(self) -> bool:
+        """The sentence that has ended: may it be said?"""
         sentence, self._sentence = self._sentence, ""
+        if not sentence.strip():
+            return True
         found = self._judging.judge(sentence)
         for violation in found:
             self._tell(violation)
-        if self._mode == "flag":
-            return ""
-        if not found:
-            return sentence
-        self.left_out += 1
-        return ""
+        passed = not found
+        if passed and not self._named:
+            self._named = any(mention.product == self._product for mention in self._guard.mentions(sentence))
+            if not self._named and claims(sentence):
+                log.warning("the fact guard: %s is not named, and this is said of it: %s", self._product, sentence)
+                passed = False
+        if not passed and self._mode != "flag":
+            self.left_out += 1
+        return passed
 
     def _tell(self, violation: Violation) -> None:
         log.warning("the fact guard: %s", violation)

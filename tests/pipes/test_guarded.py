@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from multimodal.errors import UsageError
+from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.facts import FactSheet
 from multimodal.pipes.guard import FactGuard, Violation
 from multimodal.pipes.guarded import GuardedTextPipe
@@ -56,16 +56,94 @@ def test_flag_lets_everything_pass_at_once_and_tells() -> None:
 
 def test_hold_leaves_false_sentences_out_and_keeps_every_token_in_its_place() -> None:
     async def scenario() -> None:
-        text = "".join([TRUE[0], FALSE[0], TRUE[1], FALSE[1], FALSE[2], *END])
-        tokens, pipe = await said("hold", text)
-        plain = [token async for token in ScriptTextPipe(text, gap=0.01)]
-        assert len(tokens) in (len(plain), len(plain) + 1)
-        assert "".join(token.text for token in tokens) == "".join([*TRUE, *END])
+        pieces = [TRUE[0], FALSE[0], TRUE[1], FALSE[1], FALSE[2], *END]
+        tokens, pipe = await said("hold", "".join(pieces))
+        plain = [token async for token in ScriptTextPipe("".join(pieces), gap=0.01)]
         assert pipe.left_out == 3
-        # A sentence comes with the token behind it, whole.
-        shown = [(number, token.text) for number, token in enumerate(tokens) if token.text]
-        lengths = [len([each async for each in ScriptTextPipe(piece)]) for piece in TRUE[:1]]
-        assert shown[0] == (lengths[0], TRUE[0])
+        assert tokens[-1].last
+        # What is said keeps its text and its index; what is false is empty there.
+        at = 0
+        for piece in pieces:
+            own = ScriptTextPipe(piece).tokens
+            expected = ["" for _ in own] if piece in FALSE else own
+            assert [token.text for token in tokens[at : at + len(own)]] == expected
+            at += len(own)
+        assert len(tokens) == len(plain) == at
+
+    virtual(scenario())
+
+
+def test_a_token_over_a_sentence_s_end_gives_its_beginning_to_the_next() -> None:
+    async def scenario() -> None:
+        deltas = [
+            "Hel",
+            "lo",
+            ". ",
+            "The Halo Kettle",
+            " holds 1.6 litres. It hol",
+            "ds 1.5 litres. It is of",
+            " steel.",
+        ]
+        pipe = GuardedTextPipe(ScriptTextPipe(deltas, gap=0.01), GUARD)
+        shown = [token.text async for token in pipe]
+        assert shown == ["Hel", "lo", ". ", "The Halo Kettle", " holds 1.6 litres.", "", " It is of steel."]
+        spaced = ["A kettle", ".", " The", " Halo Kettle", ".", " It", " is of oak", ".", " Good", "."]
+        pipe = GuardedTextPipe(ScriptTextPipe(spaced, gap=0.01), GUARD)
+        assert [token.text async for token in pipe] == [*spaced[:5], "", "", "", *spaced[8:]]
+        several = ["It is of oak. The Halo Kettle. Of oak. Of steel. "]
+        pipe = GuardedTextPipe(ScriptTextPipe(several, gap=0.01), GUARD)
+        tokens = [token async for token in pipe]
+        assert [token.text for token in tokens] == [" The Halo Kettle. Of steel. "]
+        assert tokens[-1].last
+
+    virtual(scenario())
+
+
+def instead(said: str) -> list[str]:
+    named = "Halo Kettle" in said
+    return [" It", " holds", " 1.6 litres."] if named else ["This is ", "the Halo Kettle."]
+
+
+@pytest.mark.parametrize(
+    ("deltas", "shown"),
+    [
+        # What was said stays, and what follows is said in other words.
+        (
+            ["The Halo Kettle.", " It holds", " 1.5 litres", ".", " It", " hums."],
+            "The Halo Kettle. It holds 1.6 litres.",
+        ),
+        (["Look here.", " The Halo Kettle", " costs 49 euros.", " It hums."], "Look here.This is the Halo Kettle."),
+        (["The Halo Kettle", " costs 49 euros."], "This is the Halo Kettle."),
+        # Nothing is claimed of a product before it is named, were it true, and none goes by unnamed.
+        (["The Hallo Kettle", " holds 1.6 litres", ".", " It hums."], "This is the Halo Kettle."),
+        (["What", " a day."], "What a day.This is the Halo Kettle."),
+        (["The Halo Kettle", " holds 1.6 litres", "."], "The Halo Kettle holds 1.6 litres."),
+        (["A word. The Halo Kettle is of oak. And so on"], "A word.This is the Halo Kettle."),
+    ],
+)
+def test_what_is_said_instead_ends_the_passage_and_names_its_product(deltas: list[str], shown: str) -> None:
+    async def scenario() -> None:
+        script = ScriptTextPipe(deltas, gap=0.01)
+        pipe = GuardedTextPipe(script, GUARD, product="kettle", instead=instead)
+        tokens = [token async for token in pipe]
+        assert "".join(token.text for token in tokens) == shown
+        assert [token.last for token in tokens].count(True) == 1
+        assert tokens[-1].last
+        assert script._ended, "nobody pays for words that are not said"
+        assert "".join(token.text for token in tokens).count("Halo Kettle") == 1
+
+    virtual(scenario())
+
+
+def test_a_pipe_that_fails_in_the_middle_says_nothing_unjudged() -> None:
+    async def scenario() -> None:
+        script = ScriptTextPipe(["The Halo Kettle.", " It holds", " 1.6 litres."], fail_at=(2, "lost"), gap=0.01)
+        pipe = GuardedTextPipe(script, GUARD, product="kettle", instead=instead)
+        assert (await anext(pipe)).text == "The Halo Kettle."
+        with pytest.raises(PipeError, match="lost"):
+            await anext(pipe)
+        with pytest.raises(StopAsyncIteration):
+            await anext(pipe)
 
     virtual(scenario())
 
@@ -115,5 +193,7 @@ def test_a_guarded_pipe_keeps_the_contract() -> None:
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(UsageError, match="there are: flag, hold, stop"):
         GuardedTextPipe(ScriptTextPipe("a"), GUARD, "drop")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="replaces none"):
+        GuardedTextPipe(ScriptTextPipe("a"), GUARD, "flag", instead=lambda said: [])
     with pytest.raises(UsageError, match="without a fact sheet"):
         FactGuard([])
