@@ -157,6 +157,8 @@ PRICE_FORMS = {
     "yours": "{it} {is} yours for {v}",
     "sells": "{it} {sells} for {v}",
     "comes": "that comes to {v}",
+    "all": "all that for {v}",
+    "asked": "and what {does} {it} cost? {v}",
 }
 """The first three say that it is a price, also where the money has no name."""
 FROM_FORMS = {

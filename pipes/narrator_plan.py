@@ -30,6 +30,8 @@ MANNERS = ("calm", "warm", "brisk")
 
 _BARE = ("costs", "price", "label")
 """Forms of a price that say that it is one, for money without a name."""
+_LATE = ("comes", "all", "asked")
+"""Forms of a price that sum up, at the end of a passage that has said something else."""
 _JOINED = ("costs", "yours", "sells", "from")
 """Forms of a price that can end a sentence of other facts."""
 _LIKE = (frozenset({"material", "availability", *SIDES}), frozenset({"colour", "brand", "origin", "size"}))
@@ -184,10 +186,10 @@ class PassagePlanner:
         sides = [one for one in said if one.form == "side"]
         verbs = [[one] for one in said if one.form == "verb"]
         if sides:
-            verbs.insert(picker.number(0, len(verbs)), sides)
+            verbs.insert(picker.number(min(1, len(verbs)), len(verbs)), sides)
         lines: list[list[Said]] = []
         for group in verbs:
-            if lines and picker.chance(0.65) and _joins(lines[-1], group):
+            if lines and picker.chance(0.75) and _joins(lines[-1], group):
                 lines[-1] = [*lines[-1], *group]
             else:
                 lines.append(list(group))
@@ -213,9 +215,10 @@ class PassagePlanner:
                     last.append(Said((price,), "price", price.value, f"price, {picker.pick('joined', joined)}"))
                     return
         if len(lines) < 2:
-            forms = [form for form in forms if form != "comes"]
-        one = Said((price,), "price", price.value, f"price, {picker.pick('price', forms)}")
-        between = len(lines) > 2 and picker.chance(0.25) and not one.key.endswith("comes")
+            forms = [form for form in forms if form not in _LATE]
+        form = picker.pick("price", forms)
+        one = Said((price,), "price", price.value, f"price, {form}")
+        between = len(lines) > 2 and picker.chance(0.25) and form not in _LATE
         lines.insert(picker.number(1, len(lines) - 1) if between else len(lines), [one])
 
 
@@ -247,7 +250,7 @@ def _step(price: Fact, before: Fact | None) -> str:
 def _joins(line: Sequence[Said], group: Sequence[Said]) -> bool:
     """Whether the group may stand behind the line in one sentence."""
     alike = any(a.key in like and b.key in like for like in _LIKE for a in line for b in group)
-    keyed = all(one.key for one in (*line, *group))
+    keyed = all(one.key for one in (*line, *group)) and sum(one.form == "side" for one in line) < 2
     return not alike and keyed and len(line) < 3 and not any(map(_listing, line))
 
 
