@@ -11,7 +11,7 @@ from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe
 from multimodal.values import Token
 
-__all__ = ["SkipsAhead", "Tape"]
+__all__ = ["KeepsPace", "SkipsAhead", "Tape"]
 
 TAPE_TOKENS = 20_000
 """Tokens kept: half an hour of narration at ten a second."""
@@ -24,6 +24,13 @@ class SkipsAhead(Protocol):
     """A text pipe that can go ahead without making the tokens between: `skip_to(index)` gives those it passed over."""
 
     def skip_to(self, index: int) -> list[str]: ...
+
+
+@runtime_checkable
+class KeepsPace(Protocol):
+    """A text pipe that keeps a pace of its own, and can leave it aside up to a token: `hurry_to(index)`."""
+
+    def hurry_to(self, index: int) -> None: ...
 
 
 class Tape:
@@ -55,7 +62,7 @@ class Tape:
 
     def seek(self, index: int) -> None:
         """Go on with token `index`. Ahead of what came so far, the pipe skips if it can, else what lies between is
-        pulled at the pipe's own pace and not given. A pull under way goes on from there.
+        pulled as fast as the pipe makes it and not given. A pull under way goes on from there.
 
         Raises:
             UsageError: the token is no longer kept.
@@ -68,6 +75,8 @@ class Tape:
         if index > self._end and isinstance(self._pipe, SkipsAhead):
             for text in self._pipe.skip_to(index):
                 self._keep(text, 0.0)
+        elif index > self._end and isinstance(self._pipe, KeepsPace):
+            self._pipe.hurry_to(index)
 
     def __aiter__(self) -> Tape:
         return self

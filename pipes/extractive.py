@@ -16,6 +16,7 @@ from multimodal.pipes.bpe import narrator_tokenizer
 from multimodal.pipes.facts import FactSheet
 from multimodal.pipes.planner import MOST, Passage, plan_passages
 from multimodal.pipes.script import ScriptTextPipe
+from multimodal.pipes.spoken import BREATH, breathes, spoken
 from multimodal.sync.cues import Segment, TourPlan, mention_end, plan_tour
 from multimodal.values import Product
 
@@ -23,13 +24,7 @@ __all__ = ["EXTRACTIVE", "ExtractiveTextPipe", "extractive_plan", "extractive_se
 
 EXTRACTIVE = "extractive"
 """The narrator's name on the page, in recordings and in what `tour --check --json` prints."""
-CHARACTER, IDEOGRAPH = 0.025, 0.15
-"""Seconds that a letter and an ideograph take: 400 words, or 400 ideographs, a minute; a brisk reader's pace."""
-BREATH = 0.35
-"""Seconds added after the end of a sentence."""
 
-_STOP = re.compile(r"[.!?]['\"”’)]*$")
-_HAN_STOP = re.compile(r"[。！？][”’」』）]*$")
 _SENTENCES = re.compile(r"[^.!?。！？]*(?:[.!?](?=\S)[^.!?。！？]*)*[.!?。！？]")
 _UNITS = regex.compile(
     r"\s*[\p{Ps}\p{Pi}]*(?:[\p{Han}\p{Hiragana}\p{Katakana}]|[^\s\p{Han}\p{Hiragana}\p{Katakana}]+?"
@@ -55,7 +50,7 @@ class ExtractiveTextPipe(ScriptTextPipe):
 
     def __init__(self, plan: TourPlan, *, speed: float = 1.0, paced: bool = True) -> None:
         tokens = list(plan.tokens)
-        gaps = [_spoken(token) for token in tokens] if paced else []
+        gaps = [spoken(token) for token in tokens] if paced else []
         stalls = dict.fromkeys(_breaths(tokens), BREATH) if paced else {}
         super().__init__(tokens, gap=gaps or 0.0, speed=speed, stalls=stalls)
 
@@ -152,17 +147,7 @@ def _words(text: str) -> set[str]:
     }
 
 
-def _spoken(token: str) -> float:
-    """Seconds that a token takes to say."""
-    return sum(IDEOGRAPH if "\u3040" <= letter <= "\u9fff" else CHARACTER for letter in token)
-
-
 def _breaths(tokens: Sequence[str]) -> list[int]:
     """The tokens before which the narrator breathes: each that begins a sentence."""
-    found = []
-    spoken = [(index, token) for index, token in enumerate(tokens) if token]
-    for (index, token), (_, following) in pairwise(spoken):
-        ended, spaced = token.rstrip(), token[-1:].isspace() or following[:1].isspace()
-        if _HAN_STOP.search(ended) or (spaced and _STOP.search(ended)):
-            found.append(index + 1)
-    return found
+    said = [(index, token) for index, token in enumerate(tokens) if token]
+    return [index + 1 for (index, token), (_, following) in pairwise(said) if breathes(token, following)]

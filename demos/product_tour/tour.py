@@ -17,6 +17,7 @@ from multimodal.pipes.base import TextPipe
 from multimodal.pipes.catalog import Catalog, CatalogImagePipe, load_catalog
 from multimodal.pipes.extractive import EXTRACTIVE, ExtractiveTextPipe, extractive_plan
 from multimodal.pipes.script import ScriptTextPipe, split_tokens
+from multimodal.pipes.spoken import BREATH
 from multimodal.stream import MultiModalStream
 from multimodal.sync.cues import Segment, TourPlan, plan_tour
 from multimodal.values import Cue, LatePolicy, Place, Product
@@ -32,8 +33,6 @@ __all__ = ["Settings", "Tour", "demo_tour", "shop_tour", "told", "tour_app"]
 
 GAP = 0.15
 """Seconds between two words: 400 words a minute, a brisk reader's pace."""
-BREATH = 0.35
-"""Seconds added after the end of a sentence."""
 POSTER_LIMIT_BYTES = 500_000
 """The poster is sent as it lies on disk: a photograph from the camera would be megabytes."""
 TOLD_WORDS = 28
