@@ -36,8 +36,8 @@ def breathes(before: str, text: str) -> bool:
 class PacedTextPipe:
     """A text pipe at a narrator's pace: each token comes when what came before it has been said (T1-T9).
 
-    A token that its pipe gives later than that comes at once, and the pace goes on from there. Closing it, and cancelling
-    a pull, close the pipe.
+    A token that its pipe gives later than that comes at once, and the pace goes on from there. Closing and cancelling a
+    pull close the pipe.
 
     Args:
         pipe: the text pipe.
