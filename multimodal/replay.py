@@ -20,6 +20,7 @@ import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.events import AnyEvent, AssetReserved, ProductBrief, Reveal, StreamEnd
+from multimodal.loops import loop_here
 from multimodal.pipes.catalog import Catalog, CatalogImagePipe
 from multimodal.sync.log import SyncLog
 from multimodal.values import EncodedImage, Product
@@ -115,13 +116,13 @@ class Replay:
     def pause(self) -> None:
         """Stop the tape."""
         if self._going.is_set():
+            self._paused_at = loop_here("pausing a replay").time()
             self._going.clear()
-            self._paused_at = asyncio.get_running_loop().time()
 
     def resume(self) -> None:
         """Go on where it stopped."""
         if not self._going.is_set():
-            self._shift += asyncio.get_running_loop().time() - self._paused_at
+            self._shift += loop_here("resuming a replay").time() - self._paused_at
             self._going.set()
 
     async def aclose(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from multimodal.conversation import Conversation, OnAsk, check_cues, check_pipe
 from multimodal.errors import UsageError
 from multimodal.events import AnyEvent, CueMissed, ProductBrief, Reveal
+from multimodal.loops import loop_here
 from multimodal.pictures import PictureDesk
 from multimodal.pipes.base import HasKeys, HasProducts, ImagePipe, TextPipe
 from multimodal.pipes.interleaved import CueFeed
@@ -357,6 +358,7 @@ class MultiModalStream:
     def _check_running(self, what: str) -> None:
         if self._group is None or self._closed or self._aligner.ended:
             raise UsageError(f"{what}: the stream is not running")
+        loop_here(f"{what}()")
 
     def pause(self) -> None:
         """Stop pulling text; pictures go on being prepared."""

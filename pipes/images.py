@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from multimodal.errors import UsageError
+from multimodal.loops import loop_here
 from multimodal.pipes.encode import Encoded, Look, encode_picture, look_at_picture
 from multimodal.pipes.intake import ImageSettings, Moment, PictureRefused, Source, content_of
 from multimodal.pipes.ladder import Ladder, Rung
@@ -103,11 +104,14 @@ class ImageStore:
 
         Cancelling the future withdraws the wish; work that nobody else wants and that has not begun is
         dropped.
+
+        Raises:
+            UsageError: no event loop runs here.
         """
         return self._submit(_LOOK, source, (_shape(tuple(rungs or self._usual)[-1]),))  # type: ignore[return-value]
 
     def prepare(self, source: Source, rungs: Sequence[Rung] = ()) -> asyncio.Future[Encoded | PictureRefused]:
-        """The picture, ready to send. Cancelling as in `look`.
+        """The picture, ready to send. Cancelling and errors as in `look`.
 
         Args:
             source: the picture file, or the moment of a video; one that begins a clip, where a rung is of a video.
@@ -167,13 +171,13 @@ class ImageStore:
         await self._workshop.settle()
 
     def _submit(self, stage: int, source: Source, rungs: tuple[Rung, ...]) -> asyncio.Future[Result]:
-        file = _file(source)
+        loop, file = loop_here("preparing pictures"), _file(source)
         for rung in rungs:
             # Only the last that suits counts as missed: the others need not be there.
             if rung is rungs[-1] or self._has(stage, file, rung):
                 known = self.pool.get((stage, file, (rung,)))
                 if known is not None:
-                    future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+                    future: asyncio.Future[Result] = loop.create_future()
                     future.set_result(known)
                     return future
         key = (stage, file, rungs)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from multimodal.errors import UsageError
+from multimodal.loops import loop_here
 from multimodal.pipes.base import played_already
 from multimodal.pipes.encode import Encoded
 from multimodal.pipes.images import ImageStore, shared_store
@@ -113,7 +114,11 @@ class PreparedImagePipe:
         Args:
             keys: what to prepare; keys asked for earlier stay asked for.
             final: nothing more will be asked for, so that the pipe may end.
+
+        Raises:
+            UsageError: no event loop runs here.
         """
+        loop_here("want()")
         self._driven = True
         waiting = set(self._queue)
         ahead = [key for key in dict.fromkeys(keys) if key in waiting or key not in self._wanted]
@@ -220,7 +225,7 @@ class PreparedImagePipe:
 
     def _fetched(self, picture: PictureFile, remote: RemotePictures) -> asyncio.Future[Encoded | PictureRefused]:
         """Fetch it, then prepare it; cancelling the future withdraws whichever it waits for."""
-        done: asyncio.Future[Encoded | PictureRefused] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[Encoded | PictureRefused] = loop_here("preparing pictures").create_future()
         stage: asyncio.Future[Any] = remote.fetch(picture.url)
 
         def prepare(fetched: asyncio.Future[Path | PictureRefused]) -> None:
@@ -292,6 +297,6 @@ def source_of(picture: PictureFile, path: Path) -> Source:
 
 
 def _refused(problem: tuple[str, str]) -> asyncio.Future[Encoded | PictureRefused]:
-    future: asyncio.Future[Encoded | PictureRefused] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[Encoded | PictureRefused] = loop_here("preparing pictures").create_future()
     future.set_result(PictureRefused(*problem))
     return future

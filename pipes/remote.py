@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from multimodal.errors import PipeError, RemoteProtocolError, UsageError
+from multimodal.loops import loop_here
 from multimodal.pipes.base import played_already
 from multimodal.pipes.openai_stream import AnswerStream, Usage, error_words, payload
 from multimodal.pipes.text_client import beginning, httpx2, text_client
@@ -297,4 +298,4 @@ def _why(error: Exception) -> str:
 
 
 def _now() -> float:
-    return asyncio.get_running_loop().time()
+    return loop_here("a text pipe").time()

@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from multimodal.errors import UsageError
+from multimodal.loops import loop_here
 from multimodal.pipes.address_guard import AddressGuard
 from multimodal.pipes.guarded_client import Answer, GuardedClient, NotPublicError, RoadError
 from multimodal.pipes.intake import PictureRefused, sniff
@@ -106,10 +107,13 @@ class RemotePictures:
         """The file of the picture at that URL; why not, otherwise. Needs a running event loop.
 
         Cancelling the future withdraws the wish; a fetch that nobody else wants and that has not begun is dropped.
+
+        Raises:
+            UsageError: no event loop runs here.
         """
-        known = self.known(url)
+        loop, known = loop_here("fetch()"), self.known(url)
         if known is not None:
-            future: asyncio.Future[Path | PictureRefused] = asyncio.get_running_loop().create_future()
+            future: asyncio.Future[Path | PictureRefused] = loop.create_future()
             future.set_result(known)
             return future
         return self._workshop.submit(url, 0, lambda: self._fetch(url))

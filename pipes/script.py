@@ -15,6 +15,7 @@ from pathlib import Path
 import regex
 
 from multimodal.errors import PipeError, UsageError
+from multimodal.loops import loop_here
 from multimodal.pipes.base import played_already
 from multimodal.values import Asset, EncodedImage, ImageFailure, Product, Token
 
@@ -305,8 +306,12 @@ class PlannedScriptImagePipe(ScriptImagePipe):
         return list(self._items)
 
     def want(self, keys: Sequence[str], *, final: bool = False) -> None:
-        """Start the delays of these keys; `wanted` lists all that were asked for, in order."""
-        now = asyncio.get_running_loop().time()
+        """Start the delays of these keys; `wanted` lists all that were asked for, in order.
+
+        Raises:
+            UsageError: no event loop runs here.
+        """
+        now = loop_here("want()").time()
         if self._due is None:
             self._due = {}
         for key in keys:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from multimodal.loops import loop_here
+
 __all__ = ["Workshop"]
 
 K = TypeVar("K", bound=Hashable)
@@ -70,7 +72,7 @@ class Workshop(Generic[K, R]):
             rank: lower goes first.
             do: blocking; what it raises is lost, so it raises nothing.
         """
-        loop = asyncio.get_running_loop()
+        loop = loop_here("a workshop")
         future: asyncio.Future[R] = loop.create_future()
         with self._lock:
             job = self._jobs.get(key)

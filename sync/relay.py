@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any
 
 from multimodal.errors import UsageError
+from multimodal.loops import loop_here
 from multimodal.sync.link import LinkProfile, Network, SimulatedLink, network
 
 __all__ = ["IN_FLIGHT_LIMIT", "RELAYS_LIMIT", "VIEWER_ADDRESSES", "RelayedApp", "UdpRelay", "behind"]
@@ -46,7 +47,7 @@ _CANDIDATES = re.compile(r"^a=(?:candidate:[^\r\n]*|end-of-candidates)\r?\n?", r
 
 
 class UdpRelay:
-    """A relay for one connection. Must be made in a running loop; closed by `aclose`, or as an async context.
+    """A relay for one connection, made in a running loop; closed by `aclose`, or as an async context.
 
     Args:
         profile: the network, by its name, as one profile for both directions, or as both.
@@ -55,13 +56,16 @@ class UdpRelay:
 
     `down` and `up` are the two directions, with their counters; `strangers` counts datagrams that came from an address
     which is none of the two peers'.
+
+    Raises:
+        UsageError: an unknown network, or no event loop runs here.
     """
 
     def __init__(
         self, profile: str | LinkProfile | Network, *, seed: int | str = 0, beside: UdpRelay | None = None
     ) -> None:
         directions = network(profile)
-        began = asyncio.get_running_loop().time()
+        began = loop_here("UdpRelay(...)").time()
         down = SimulatedLink(directions.down, f"{seed}:down", began=began)
         up = SimulatedLink(directions.up, f"{seed}:up", began=began)
         self.down: SimulatedLink = down if beside is None else beside.down
@@ -149,7 +153,7 @@ class _Lane:
     def __init__(self, link: SimulatedLink) -> None:
         self._link = link
         self.crowded_out = 0
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop_here("a relay")
         self._under_way: list[tuple[float, int, bytes, asyncio.DatagramTransport, Address | None]] = []
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None

@@ -18,7 +18,7 @@ HEAVY = ("torch", "transformers", "aiortc", "av", "PIL", "numpy", "starlette", "
 
 # Each layer may import itself and those before it; a module may sit in one layer only.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("values", "events", "errors", "_version"),
+    ("values", "events", "errors", "loops", "_version"),
     ("wire", "sse_reader", "memory", "weights", "estimate"),
     ("pipes", "sync"),
     ("tape", "turn", "pumps", "shelf", "pictures", "conversation", "stream"),
@@ -125,7 +125,7 @@ def test_imports_run_downwards(name: str) -> None:
         if heads[0] == "transport" and not target.startswith(
             "multimodal.sync.link"
         ):  # the network of the link in memory
-            allowed = {"wire", "sse_reader", "events", "errors", "values", "transport", "stream", "journal"}
+            allowed = {"wire", "sse_reader", "events", "errors", "loops", "values", "transport", "stream", "journal"}
             assert heads[1] in allowed, f"{name} imports {target}"
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
+from multimodal.loops import loop_here
+
 __all__ = ["CLOSE_LIMIT", "Session", "Sessions"]
 
 log = logging.getLogger(__name__)
@@ -75,7 +77,7 @@ class Sessions:
             session: what is run.
             ended: called once it has ended.
         """
-        loop = asyncio.get_running_loop()
+        loop = loop_here("a session")
         task: asyncio.Task[object] = loop.create_task(session.run(), name=f"multimodal session {name}")
         self._tasks[name], self._sessions[name] = task, session
         if self._guard is None:
@@ -126,7 +128,7 @@ class _Guard(asyncio.Future[None]):
     def __init__(self, cancelled: Callable[[], None]) -> None:
         super().__init__()
         self._cancelled = cancelled
-        self._task = asyncio.get_running_loop().create_task(self._wait(), name="multimodal sessions")
+        self._task = loop_here("a session").create_task(self._wait(), name="multimodal sessions")
 
     async def _wait(self) -> None:
         with suppress(asyncio.CancelledError):

@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from multimodal.errors import UsageError
+from multimodal.loops import loop_here
 from multimodal.serving.rights import Grant
 from multimodal.serving.seats import SEAT_TTL
 from multimodal.serving.signalling import Problem
@@ -214,7 +215,7 @@ class RedisSpent:
             self._unwritten[key] = until
         # Whoever closes a seat must not wait for Redis; the one task is kept here and ended by `aclose`.
         if self._writing is None or self._writing.done():
-            self._writing = asyncio.get_running_loop().create_task(self._write(), name="multimodal spent tokens")
+            self._writing = loop_here("closing a token").create_task(self._write(), name="multimodal spent tokens")
 
     async def _written(self) -> None:
         if self._writing is not None:

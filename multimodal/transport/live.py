@@ -31,6 +31,7 @@ from multimodal import wire
 from multimodal.errors import LeaseHeld, LeaseLost, PipeError, UsageError
 from multimodal.events import AnyEvent
 from multimodal.journal import Journal, MemoryJournal
+from multimodal.loops import loop_here
 from multimodal.transport.base import GoesOn, Link, Source
 from multimodal.transport.connection import Connection, Limits, Over
 from multimodal.transport.fold import Fold
@@ -436,7 +437,7 @@ class LiveSession:
 
     def now(self) -> float:
         """The clock of the session, seconds."""
-        return asyncio.get_running_loop().time()
+        return loop_here("a session").time()
 
     def ms(self, now: float) -> float:
         """Our clock in `pts_ms`, the stream's own milliseconds; infinite before its first event."""

@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable
 
 from multimodal.errors import ChannelClosedError, ChannelClosedOK, MessageTooLarge
+from multimodal.loops import loop_here
 from multimodal.sync.link import LinkProfile, Network, SimulatedLink, network
 from multimodal.transport.base import Inbound
 from multimodal.transport.inbox import Inbox
@@ -160,7 +161,7 @@ class _Way:
         self._link = link
         self._back_delay = back_delay
         self._rto = rto
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop_here("a link in memory")
         self._leaving: deque[_Piece] = deque()
         self._busy = self._stopped = False
         self._under_way: list[tuple[float, int, _Piece]] = []
@@ -262,15 +263,18 @@ class _Way:
 
 
 def memory_link(profile: str | LinkProfile | Network | None = None, *, seed: int = 0) -> tuple[MemoryLink, MemoryLink]:
-    """A server's and a client's end of one road. Must be called in a running loop.
+    """A server's and a client's end of one road, made in a running loop.
 
     Args:
         profile: the network between them (`multimodal.sync.link`), by its name, as one profile for both directions, or
             as both; None = a perfect one. Its windows of freeze and cut count from now.
         seed: of all chance.
+
+    Raises:
+        UsageError: an unknown network, or no event loop runs here.
     """
     between = network(profile or LinkProfile())
-    began = asyncio.get_running_loop().time()
+    began = loop_here("memory_link()").time()
     down = SimulatedLink(between.down, f"{seed}:down", began=began)
     up = SimulatedLink(between.up, f"{seed}:up", began=began)
     server = MemoryLink(down, between.up.delay, between.round_trip)

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any, NamedTuple
 
 from multimodal.errors import ChannelClosedError, ChannelClosedOK, MessageTooLarge, TransportError
+from multimodal.loops import loop_here
 from multimodal.transport.base import Inbound
 from multimodal.transport.inbox import Inbox
 from multimodal.wire import MESSAGE_LIMIT_BYTES
@@ -145,7 +146,7 @@ class QueuedLink:
     def start(self) -> None:
         """Run in a task of its own, which `aclose` ends: on the client's side there is no request to run in."""
         self._running = True
-        self._task = asyncio.get_running_loop().create_task(self.run(), name="multimodal link")
+        self._task = loop_here("a link").create_task(self.run(), name="multimodal link")
 
     async def run(self) -> None:
         """Carry messages until either side closes. Cancelling ends the link; nothing of the road's is raised."""

@@ -112,7 +112,7 @@ class ResilientViewer(Viewer):
         hello, held, decode, on_show, leave_at_end: as for `Viewer`.
 
     Raises:
-        UsageError: the URL is no tour's, or there is no road.
+        UsageError: the URL is no tour's, there is no road, or no event loop runs here.
     """
 
     def __init__(

@@ -21,6 +21,7 @@ from multimodal.errors import (
     TransportError,
     UsageError,
 )
+from multimodal.loops import loop_here
 from multimodal.sse_reader import SSEDecoder
 from multimodal.transport.base import Inbound
 from multimodal.transport.inbox import CLIENT_BYTES, CLIENT_MESSAGES, Inbox
@@ -100,7 +101,7 @@ class SSEViewerLink:
             )
             return
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(text), name="multimodal event stream")
+            self._task = loop_here("a link").create_task(self._run(text), name="multimodal event stream")
             return
         self._out.append(text)
         self._bytes += size

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from multimodal import wire
 from multimodal.errors import ChannelClosedError, ChannelClosedOK, JoinRefused, TransportError
 from multimodal.events import AnyEvent, ErrorRaised, Reveal, Snapshot, StreamEnd, Text
+from multimodal.loops import loop_here
 from multimodal.transport.base import Link
 from multimodal.transport.client import Farewell, Picture, Shown, ViewerProtocol
 
@@ -99,6 +100,9 @@ class Viewer:
         decode: seconds that decoding a picture takes, or a function of its key; None = never ready.
         on_show: called with every bundle when it is painted.
         leave_at_end: say goodbye when the stream's end was painted; False = stay until the server closes.
+
+    Raises:
+        UsageError: no event loop runs here.
     """
 
     def __init__(
@@ -113,7 +117,7 @@ class Viewer:
     ) -> None:
         self.link = link
         self.seen = Seen()
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop_here(f"{type(self).__name__}(...)")
         by_url = isinstance(link, FetchesPictures)
         self.protocol = ViewerProtocol(hello, now=self._loop.time(), held=held, by_url=by_url)
         self._decode = decode
@@ -151,7 +155,12 @@ class Viewer:
             await self.link.aclose()
 
     def say(self, act: Callable[[ViewerProtocol], None]) -> None:
-        """Say something at once, such as ``viewer.say(ViewerProtocol.pause)``."""
+        """Say something at once, such as ``viewer.say(ViewerProtocol.pause)``.
+
+        Raises:
+            UsageError: no event loop runs in this thread; ``loop.call_soon_threadsafe(viewer.say, ...)`` from others.
+        """
+        loop_here("what a viewer says")
         act(self.protocol)
         self._flush()
 

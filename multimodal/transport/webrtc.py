@@ -38,6 +38,7 @@ from multimodal.errors import (
     RemoteProtocolError,
     TransportError,
 )
+from multimodal.loops import loop_here
 from multimodal.transport.base import Channel, Inbound
 from multimodal.transport.inbox import Inbox
 from multimodal.wire import EVENTS_CHANNEL, IMAGES_CHANNEL, MESSAGE_LIMIT_BYTES
@@ -284,7 +285,7 @@ class WebRTCLink:
         self._on_open()
         if not self._inbox.put(name, data) and self._closing is None:
             # The reader may be stuck elsewhere: a peer that floods is cut off here.
-            self._closing = asyncio.get_running_loop().create_task(self._close())
+            self._closing = loop_here("a link").create_task(self._close())
 
     def _on_open(self) -> None:
         self._open.set()
@@ -310,8 +311,7 @@ class WebRTCLink:
 
     def _await_peer(self) -> None:
         if not self._open.is_set():
-            loop = asyncio.get_running_loop()
-            self._limit_handle = loop.call_later(self._connect_limit, self._on_limit)
+            self._limit_handle = loop_here("a link").call_later(self._connect_limit, self._on_limit)
 
     def _on_limit(self) -> None:
         self._end(
