@@ -16,6 +16,7 @@ import msgspec
 from multimodal.doctor_network_finding import Finding, broken, findings_text, skipped
 from multimodal.doctor_network_formats import examine_formats, examine_versions
 from multimodal.doctor_network_here import (
+    check_own,
     examine_addresses,
     examine_families,
     examine_mtu,
@@ -85,12 +86,13 @@ async def examine_network(
         bind_addresses: as for `WebRTCLink`.
 
     Raises:
-        UsageError: a URL that is none.
+        UsageError: a URL that is none, or an address that this machine does not have.
     """
     place = None if url is None else parse_place(url)
     for one in ice:
         parse_ice(one)
     found = interfaces()
+    check_own(found, bind_addresses or ())
     own = [address for addresses in found.values() for address in addresses]
     async with asyncio.TaskGroup() as group:
         here = group.create_task(asyncio.to_thread(_here, found, ports, bind_addresses))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import socket
 import struct
@@ -10,10 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from multimodal.doctor_network_finding import Finding, broken, good, note, skipped
+from multimodal.errors import UsageError
 
 __all__ = [
     "FULL_PACKET_BYTES",
     "SMALLEST_MTU",
+    "check_own",
     "examine_addresses",
     "examine_families",
     "examine_mtu",
@@ -43,6 +46,32 @@ def interfaces() -> dict[str, list[str]]:
         own = found.setdefault(str(adapter.nice_name), [])
         own += [ip.ip if isinstance(ip.ip, str) else ip.ip[0] for ip in adapter.ips]
     return {name: own for name, own in found.items() if own}
+
+
+def check_own(found: Mapping[str, Sequence[str]], addresses: Iterable[str]) -> None:
+    """Whether this machine can offer these addresses: the kernel is asked, which knows more than the interfaces list.
+
+    Args:
+        found: as `interfaces` gives them.
+        addresses: IP addresses.
+
+    Raises:
+        UsageError: one is not this machine's; it names those that are.
+    """
+    for address in addresses:
+        try:
+            with socket.socket(_family_of(address), socket.SOCK_DGRAM) as probe:
+                probe.bind((address, 0))
+        except OSError as error:
+            why = "none of this machine's addresses"
+            if error.errno != errno.EADDRNOTAVAIL:
+                why = f"no address to bind to ({error.strerror or error})"
+            has = "; ".join(f"{name} {', '.join(own)}" for name, own in found.items()) or "none"
+            raise UsageError(f"{address} is {why}; it has: {has}") from error
+
+
+def _family_of(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 def kind_of(address: str) -> str:
@@ -115,14 +144,19 @@ def examine_udp(addresses: Iterable[str], limit: float = _ECHO_LIMIT) -> list[Fi
 def _echo(address: str, limit: float) -> Finding:
     name = f"UDP {address}"
     tried = f"sent datagrams of 20 and {FULL_PACKET_BYTES:,} bytes from {address} to itself"
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    family = _family_of(address)
     advice = "a firewall on this machine drops UDP (nft list ruleset; iptables -S; ip rule): let it through"
     lost: list[int] = []
     slowest = 0.0
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as receiver, socket.socket(family, socket.SOCK_DGRAM) as sender:
-            receiver.bind((address, 0))
-            sender.bind((address, 0))
+            try:
+                receiver.bind((address, 0))
+                sender.bind((address, 0))
+            except OSError as error:
+                # No firewall has a say in this: the address has gone, or never was here.
+                came = f"it cannot be bound to: {error.strerror or error}"
+                return broken(name, tried, came, "give addresses that this machine has: ip address")
             for size in (20, FULL_PACKET_BYTES):
                 took = _round(sender, receiver, bytes(size), limit)
                 slowest = max(slowest, took or 0.0)

@@ -71,7 +71,28 @@ def test_addresses_say_who_can_reach_them() -> None:
 def test_an_address_that_is_not_ours_is_no_road_for_udp() -> None:
     (found,) = here.examine_udp(["198.51.100.7"], limit=0.1)
     assert found.state == "broken"
-    assert "the kernel refused" in found.came
+    assert "cannot be bound to" in found.came
+    assert "firewall" not in found.advice
+
+
+def test_an_address_to_bind_to_is_this_machines_or_its_own_are_named() -> None:
+    found = {"lo": ["127.0.0.1", "::1"], "eth0": ["10.1.2.3"]}
+    here.check_own(found, ["127.0.0.1", "127.9.9.9"])  # all of 127.0.0.0/8 is, whatever the interface lists
+    with pytest.raises(UsageError, match=r"^198\.51\.100\.7 is none of this machine's addresses; it has: ") as caught:
+        here.check_own(found, ["127.0.0.1", "198.51.100.7"])
+    assert str(caught.value).endswith("it has: lo 127.0.0.1, ::1; eth0 10.1.2.3")
+    with pytest.raises(UsageError, match=r"^fe80::1 is no.*; it has: none$"):
+        here.check_own({}, ["fe80::1"])
+
+
+def test_a_send_that_is_refused_is_the_firewalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(here, "_round", refused)
+    (found,) = here.examine_udp(["127.0.0.1"])
+    assert "the kernel refused: Operation not permitted" in found.came
+    assert "firewall" in found.advice
 
 
 def test_datagrams_that_vanish_on_this_machine_are_told_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,6 +462,7 @@ def test_wrong_options_are_refused_in_words(words: list[str], says: str, capsys:
         (["--port", "99999"], "--port 99999 is no port"),
         (["--port", "-1"], "--port -1 is no port"),
         (["--bind", "foo"], "--bind foo is no IP address"),
+        (["--bind", "198.51.100.7"], "198.51.100.7 is none of this machine's addresses; it has: "),
     ],
 )
 def test_what_is_no_port_or_address_is_said_in_one_line(
