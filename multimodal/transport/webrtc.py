@@ -27,6 +27,7 @@ from aiortc import (
     RTCIceServer,
     RTCIceTransportPolicy,
     RTCPeerConnection,
+    RTCSctpTransport,
     RTCSessionDescription,
 )
 from aiortc.rtcsctptransport import REMOTE_DEFAULT_MAX_MESSAGE_SIZE, USERDATA_MAX_LENGTH
@@ -112,10 +113,8 @@ class WebRTCLink:
         self._images = self._channel("images", *IMAGES_CHANNEL, ordered=False)
         self._message_limit_bytes = MESSAGE_LIMIT_BYTES
         self._pc.add_listener("connectionstatechange", self._on_state)
-        assert self._pc.sctp is not None
-        self._pc.sctp._rto = _RTO_INITIAL
-        assert self._pc.sctp is not None
-        self._pc.sctp._cwnd = _FIRST_FLIGHT * USERDATA_MAX_LENGTH
+        self._sctp._rto = _RTO_INITIAL
+        self._sctp._cwnd = _FIRST_FLIGHT * USERDATA_MAX_LENGTH
         if relay_only:
             bind_addresses = ()
         self._adapt_ice(host_addresses() if bind_addresses is None else list(bind_addresses))
@@ -184,9 +183,8 @@ class WebRTCLink:
     def send_last(self, text: str) -> None:
         """See `Link.send_last`."""
         self.send_event(text)
-        assert self._pc.sctp is not None
         # A task of aiortc's would do this, after the loop has taken apart what it needs; it does not wait for anything.
-        flush = self._pc.sctp._data_channel_flush()
+        flush = self._sctp._data_channel_flush()
         with suppress(StopIteration, ConnectionError):
             flush.send(None)
         flush.close()
@@ -221,10 +219,16 @@ class WebRTCLink:
             self._closing = asyncio.get_running_loop().create_task(self._close())
         await asyncio.shield(self._closing)
 
+    @property
+    def _sctp(self) -> RTCSctpTransport:
+        """What carries the channels; it is there once they are, from the constructor on."""
+        sctp = self._pc.sctp
+        assert sctp is not None
+        return sctp
+
     async def _close(self) -> None:
-        assert self._pc.sctp is not None
         # A description that was refused half-way may have left it without a transport.
-        dtls: Any = self._pc.sctp.transport
+        dtls: Any = self._sctp.transport
         if dtls is not None and dtls.transport.state == "completed" and self._events.readyState == "connecting":
             # The peer is there and the channels are about to open. Closing now would leave aiortc's own task
             # connecting on closed sockets, to fail where nobody listens.
@@ -245,13 +249,18 @@ class WebRTCLink:
                 closed.set_result(True)
 
     def _adapt_ice(self, addresses: list[str]) -> None:
-        # aiortc keeps aioice's connection to itself; the channels exist, so `sctp` does.
-        assert self._pc.sctp is not None
-        ice = self._pc.sctp.transport.transport.iceGatherer._connection
+        # aiortc keeps aioice's connection to itself.
+        ice = self._sctp.transport.transport.iceGatherer._connection
         gather, connect, close, chosen = ice.get_component_candidates, ice.connect, ice.close, addresses
 
         async def gather_bound(component: int, addresses: list[str]) -> Any:
-            return await gather(component, chosen)
+            candidates = await gather(component, chosen)
+            bound = sum(candidate.type == "host" for candidate in candidates)
+            if bound < len(chosen):
+                # aioice leaves an address out without a word, and with none left nobody ever finds this end.
+                named = ", ".join(chosen)
+                log.warning("%d of the addresses %s can be bound to; are all of them this machine's?", bound, named)
+            return candidates
 
         async def connect_unless_closed() -> None:
             await connect()

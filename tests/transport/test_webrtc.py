@@ -448,3 +448,16 @@ def test_candidates_that_only_cost_time_are_stripped() -> None:
     expected = "v=0\r\na=candidate:2 1 udp 2113937151 192.0.2.7 43512 typ host\r\na=mid:0\r\n"
     assert strip_candidates(sdp) == expected
     assert strip_candidates(sdp.replace("\r\n", "\n")) == expected.replace("\r\n", "\n")
+
+
+def test_an_address_that_is_not_this_machines_is_told_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with nothing_left():
+            link, offer = await WebRTCLink.offering(bind_addresses=["127.0.0.1", "198.51.100.7"])
+            assert "127.0.0.1" in offer
+            await link.aclose()
+
+    run(scenario())
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "1 of the addresses 127.0.0.1, 198.51.100.7 can be bound to; are all of them this machine's?"
+    ]
