@@ -194,8 +194,13 @@ class Conversation:
         self._aligner.feed_cue(cue, now)
 
     def _want(self, cue: Cue, *, at_once: bool = False) -> None:
+        self._pictures.want(cue, at_once=at_once)
+
+    @property
+    def _pictures(self) -> PictureDesk:
+        """The desk, which is there from the stream's beginning on."""
         assert self._desk is not None
-        self._desk.want(cue, at_once=at_once)
+        return self._desk
 
     def _late_stop(self, epoch: int | None) -> bool:
         refused = epoch is not None and epoch != self.epoch
@@ -227,9 +232,9 @@ class Conversation:
     def _go_on(self, place: Place) -> None:
         """The first turn was told up to a place by an earlier stream: its tokens up to there are read, and not told."""
         turn = self.inbox.turn
-        assert turn.tape is not None
-        turn.tape.seek(place.token)
-        turn.tape.seek(0)
+        tape = _begun(turn)
+        tape.seek(place.token)
+        tape.seek(0)
 
         def begin(now: float) -> None:
             for key, product in place.shown:
@@ -241,10 +246,9 @@ class Conversation:
 
     def _stop(self) -> Heard:
         """The old epoch ends at the next instant; gives what was heard of it."""
-        assert self._desk is not None
         heard = self.history.heard(self.epoch, self.painted)
         self.epoch += 1
-        self._desk.forget_cues()
+        self._pictures.forget_cues()
         # Cues that were declared but not fed yet belong to the epoch that ends.
         old, self.inbox.cues = self.inbox.cues, deque()
 
@@ -267,8 +271,7 @@ class Conversation:
             text_pipe.sync_every(self._interval)
 
     def _tell(self, turn: Turn) -> None:
-        assert turn.tape is not None
-        self._telling = self.spawn(pump_text(turn.tape, self.inbox, turn))
+        self._telling = self.spawn(pump_text(_begun(turn), self.inbox, turn))
 
     async def _answer(self, on_ask: OnAsk, text: str, heard: Heard, epoch: int) -> None:
         try:
@@ -325,3 +328,9 @@ def check_pipe(name: str, pipe: object, gives: str) -> None:
     """
     if not hasattr(pipe, "__aiter__"):
         raise UsageError(f"{name} is {type(pipe).__name__}; it must be an async iterator of {gives}")
+
+
+def _begun(turn: Turn) -> Tape:
+    """The tape of a turn that has begun."""
+    assert turn.tape is not None
+    return turn.tape

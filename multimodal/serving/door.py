@@ -261,19 +261,10 @@ class Door:
         return await asyncio.shield(making)
 
     async def _begin(self, name: str, ticket: SeatPass) -> LiveSession:
-        if self._journal is not None and self._open_ended(name) and await self._left_behind(name):
+        if self._journal is not None and self._open_ended(name) and await _left_behind(self._journal, name):
             return await self._revive(ticket)
         stream = await self.stream(ticket.tour)
         return self._start(name, stream, open_ended=self._open_ended(name))
-
-    async def _left_behind(self, session: str) -> bool:
-        """Another process has told some of it: newcomers join that, as those who come back to it do."""
-        assert self._journal is not None
-        try:
-            return await self._journal.last_seq(session) >= 0
-        except JournalError as error:
-            log.warning("whether a session was begun elsewhere is not known; it begins here: %s", error)
-            return False
 
     def _start(self, name: str, stream: Source, *, open_ended: bool, fold: Fold | None = None) -> LiveSession:
         live = LiveSession(
@@ -310,7 +301,7 @@ class Door:
         try:
             if await self._journal.last_seq(known.session) < 0:
                 raise no_such_seat()
-            fold, offset = await self._folded(known.session)
+            fold, offset = await self._folded(self._journal, known.session)
         except JournalError as error:
             log.warning("a session cannot be resumed: %s", error)
             raise Problem(
@@ -319,25 +310,24 @@ class Door:
         stream = await self._rest(known.tour, fold, offset)
         return self._start(known.session, stream, open_ended=self._open_ended(known.session), fold=fold)
 
-    async def _folded(self, session: str) -> tuple[Fold, int | None]:
+    async def _folded(self, journal: Journal, session: str) -> tuple[Fold, int | None]:
         from multimodal.wire import decode_event
 
-        assert self._journal is not None
         # The one before may still hold it for a moment; it is fenced off from the first append on.
         loop = asyncio.get_running_loop()
         until = loop.time() + 2 * LEASE_SECONDS
         while True:
             try:
-                await self._journal.open(session, self._writer)
+                await journal.open(session, self._writer)
                 break
             except LeaseHeld as error:
                 if loop.time() + error.seconds > until:
                     raise
                 await asyncio.sleep(error.seconds + 0.01)
-        mark = await self._journal.snapshot(session)
+        mark = await journal.snapshot(session)
         state = None if mark is None else State.decode(mark.data)
         fold, offset = Fold(state), 0 if state is None else state.offset
-        while entries := await self._journal.read(session, fold.seq):
+        while entries := await journal.read(session, fold.seq):
             for entry in entries:
                 fold.feed(event for data in entry.events if (event := decode_event(data)) is not None)
         return fold, offset
@@ -405,6 +395,15 @@ class Door:
 
 _SHARED = "shared-"
 """How the names of sessions begin that do not end with their last seat."""
+
+
+async def _left_behind(journal: Journal, session: str) -> bool:
+    """Another process has told some of it: newcomers join that, as those who come back to it do."""
+    try:
+        return await journal.last_seq(session) >= 0
+    except JournalError as error:
+        log.warning("whether a session was begun elsewhere is not known; it begins here: %s", error)
+        return False
 
 
 def server_fault() -> Problem:
