@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import ipaddress
 import shutil
 import socket
 import subprocess
@@ -13,7 +14,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 __all__ = ["MISSING", "Coturn", "coturn", "credentials"]
 
@@ -34,15 +41,21 @@ class Coturn:
         port: for UDP and TCP.
         secret: what credentials are made of.
         log: all that it said.
+        tls_port: for TLS; 0 = it speaks none.
+        certificate: its own, in PEM, signed by itself.
     """
 
     host: str
     port: int
     secret: str = SECRET
     log: Path = field(default_factory=Path)
+    tls_port: int = 0
+    certificate: Path = field(default_factory=Path)
 
     def url(self, transport: str = "udp") -> str:
         """As it stands in a list of ICE servers."""
+        if transport == "tls":
+            return f"turns:{self.host}:{self.tls_port}?transport=tcp"
         return f"turn:{self.host}:{self.port}?transport={transport}"
 
     @property
@@ -59,7 +72,12 @@ def credentials(secret: str = SECRET, *, name: str = "test", lifetime: float = 6
 
 @contextmanager
 def coturn(
-    host: str = "127.0.0.1", *, enter: Sequence[str] = (), port: int = 0, extra: Sequence[str] = ()
+    host: str = "127.0.0.1",
+    *,
+    enter: Sequence[str] = (),
+    port: int = 0,
+    tls: bool = False,
+    extra: Sequence[str] = (),
 ) -> Iterator[Coturn]:
     """Run one until the block ends.
 
@@ -67,6 +85,7 @@ def coturn(
         host: where it listens and relays; on loopback it relays to loopback as well.
         enter: words put before its command, such as those that enter a network namespace.
         port: 0 = a free one of this process' own network.
+        tls: it speaks TLS as well, with a certificate for `host` that only itself has signed.
         extra: further lines of its configuration.
 
     Raises:
@@ -76,6 +95,7 @@ def coturn(
     if program is None:
         raise RuntimeError(MISSING)
     port = port or _free_port(host)
+    tls_port = _free_port(host) if tls else 0
     with tempfile.TemporaryDirectory(prefix="coturn-") as folder:
         base = Path(folder)
         lines = [
@@ -89,7 +109,7 @@ def coturn(
             # In a file and not on the command line, where every user could read it.
             f"static-auth-secret={SECRET}",
             "realm=tests.example",
-            "no-tls",
+            *([f"tls-listening-port={tls_port}", *_certificate(host, base)] if tls else ["no-tls"]),
             "no-dtls",
             "no-cli",
             "relay-threads=1",
@@ -111,8 +131,9 @@ def coturn(
                 stderr=subprocess.STDOUT,
             )
         try:
-            _until_ready(process, log, [kind for kind in ("UDP", "TCP") if f"no-{kind.lower()}" not in extra])
-            yield Coturn(host, port, log=log)
+            kinds = [kind for kind in ("UDP", "TCP") if f"no-{kind.lower()}" not in extra]
+            _until_ready(process, log, kinds)
+            yield Coturn(host, port, log=log, tls_port=tls_port, certificate=base / "cert.pem")
         finally:
             process.terminate()
             try:
@@ -120,6 +141,30 @@ def coturn(
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _certificate(host: str, base: Path) -> list[str]:
+    """The lines of a configuration for a new certificate, whose files lie below `base`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "coturn of the tests")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    plain = serialization.NoEncryption()
+    (base / "cert.pem").write_bytes(made.public_bytes(pem))
+    (base / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return [f"cert={base}/cert.pem", f"pkey={base}/key.pem"]
 
 
 def _until_ready(process: subprocess.Popen[bytes], log: Path, kinds: Sequence[str]) -> None:

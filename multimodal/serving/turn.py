@@ -83,6 +83,8 @@ class Turn:
         for url in self.urls:
             if not isinstance(url, str) or not _URL.fullmatch(url):
                 raise UsageError(f"Turn: {url!r} is no URL such as turn:turn.example.org:3478?transport=udp (RFC 7065)")
+            if url.startswith("turns:") and url.endswith("=udp"):
+                raise UsageError(f"Turn: {url!r} is TURN over DTLS, which no viewer speaks; leave ?transport=udp out")
         turn_credentials(self.secret, ttl=self.ttl, now=0.0)
 
     def links(self, *, user: str, now: float) -> list[str]:

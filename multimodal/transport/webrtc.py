@@ -107,6 +107,7 @@ class WebRTCLink:
         self._connect_limit = connect_limit
         self._limit_handle: asyncio.TimerHandle | None = None
         self._freed = False
+        self._relay_only, self._no_relay = relay_only, ""
         self._patience: asyncio.Timeout | None = None
         self._closing: asyncio.Task[None] | None = None
         self._events = self._channel("events", *EVENTS_CHANNEL, ordered=True)
@@ -146,10 +147,16 @@ class WebRTCLink:
 
     @classmethod
     async def offering(cls, **settings: Any) -> tuple[WebRTCLink, str]:
-        """The client's end: the link and its SDP offer; then `accept` the answer. Settings as for the class."""
+        """The client's end: the link and its SDP offer; then `accept` the answer. Settings as for the class.
+
+        Raises:
+            ChannelClosedError: it may go through a TURN server only, and that gave no address.
+        """
         link = cls(**settings)
         try:
             await link._pc.setLocalDescription()
+            if link._relay_only and link._no_relay:
+                raise ChannelClosedError(link._no_relay)
         except BaseException:
             await link.aclose()
             raise
@@ -260,6 +267,13 @@ class WebRTCLink:
                 # aioice leaves an address out without a word, and with none left nobody ever finds this end.
                 named = ", ".join(chosen)
                 log.warning("%d of the addresses %s can be bound to; are all of them this machine's?", bound, named)
+            if ice.turn_server is not None and not any(candidate.type == "relay" for candidate in candidates):
+                # Nor does it say why: it would take its word for a network without a way through.
+                server = f"{ice.turn_server[0]} port {ice.turn_server[1]}"
+                self._no_relay = (
+                    f"the TURN server {server} gave no address; `multimodal doctor --network --ice URL` says why"
+                )
+                log.warning("%s", self._no_relay)
             return candidates
 
         async def connect_unless_closed() -> None:

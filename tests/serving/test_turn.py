@@ -47,6 +47,7 @@ def test_viewers_are_told_by_links() -> None:
         ({"urls": ['turn:x>; rel="x']}, "RFC 7065"),
         ({"urls": ["turn:x\r\nSet-Cookie: a"]}, "RFC 7065"),
         ({"urls": [None]}, "RFC 7065"),
+        ({"urls": ["turns:turn.example.org?transport=udp"]}, "TURN over DTLS"),
         ({"secret": ""}, "static-auth-secret"),
         ({"ttl": 0}, "ttl=0"),
         ({"ttl": float("inf")}, "ttl=inf"),
