@@ -20,7 +20,7 @@ from multimodal.errors import UsageError
 if TYPE_CHECKING:
     from torch import dtype as torch_dtype
 
-__all__ = ["DTYPES", "Kind", "LocalModel"]
+__all__ = ["DTYPES", "Kind", "LocalModel", "need"]
 
 Kind = Literal["causal", "seq2seq"]
 DTYPES = ("float32", "bfloat16", "float16")
@@ -106,8 +106,8 @@ class LocalModel:
         """
         if not isinstance(trust_remote_code, bool):
             raise UsageError(f"trust_remote_code={trust_remote_code!r} is no switch; give True or False")
-        _need("torch", "a local model")
-        _need("transformers", "a local model")
+        need("torch", "a local model")
+        need("transformers", "a local model")
         if isinstance(source, LocalModel):
             if tokenizer is None and dtype is None and quant_mode in (None, source.quant_mode):
                 return source
@@ -256,7 +256,17 @@ def _dtype(name: str | None) -> torch_dtype | None:
     return found
 
 
-def _need(package: str, what: str, extra: str = "llm") -> None:
+def need(package: str, what: str, extra: str = "llm") -> None:
+    """Refuse to go on without a package.
+
+    Args:
+        package: its import name.
+        what: needs it, for the message.
+        extra: of this package, that brings it.
+
+    Raises:
+        UsageError: it is not installed; with the command that installs it.
+    """
     if importlib.util.find_spec(package) is None:
         first = "pip install torch==2.13.0 (the build you want), then " if package == "torch" else ""
         raise UsageError(f"{what} needs the package {package}: {first}pip install 'multimodal-stream[{extra}]'")
@@ -269,7 +279,7 @@ def _locate(source: str | Path) -> tuple[str, dict[str, Any]]:
         if not path.is_file():
             raise UsageError(f"there is no GGUF file {path}")
         for package in ("gguf", "accelerate"):
-            _need(package, f"reading the GGUF file {path.name}", "gguf")
+            need(package, f"reading the GGUF file {path.name}", "gguf")
         return str(path.parent), {"gguf_file": path.name}
     if path.is_dir():
         if not (path / "config.json").is_file():

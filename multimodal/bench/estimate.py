@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from multimodal.bench.report import Figure, figure, report
-from multimodal.bench.smollm2 import smollm2
 from multimodal.errors import PipeError
 from multimodal.estimate import estimate
 from multimodal.memory import memory_bandwidth, release_memory
+from multimodal.pipes.narrator_model import narrator_model
 from multimodal.weights import read_shape
 
 __all__ = ["run"]
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         _work(["make", str(random)])
         cases: list[Case] = [("60 M random, int8", random, "int8", "")]
         if not options.quick:
-            home = smollm2()
+            home = narrator_model()
             cases += [("60 M random, float32", random, "", "")]
             cases += [(f"SmolLM2-135M, {name}", home, quant, dtype) for name, quant, dtype in KINDS]
         for name, folder, quant, dtype in cases:

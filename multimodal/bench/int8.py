@@ -16,9 +16,9 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from multimodal.bench.report import figure, report
-from multimodal.bench.smollm2 import smollm2
 from multimodal.pipes.engine import Engine, Mailbox
 from multimodal.pipes.generation import GenerationRequest
+from multimodal.pipes.narrator_model import narrator_model
 
 __all__ = ["run"]
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     rounds, answer, agree, count = (2, 12, 12, 4) if options.quick else (ROUNDS, ANSWER, AGREE, 16)
-    home = smollm2()
+    home = narrator_model()
     models = {mode: LocalModel.load(home, quant_mode=mode or None) for mode in ("", "int8")}
     tokenizer = models[""].tokenizer
     prompts = [_ids(tokenizer, prompt) for prompt in _prompts()[:count]]

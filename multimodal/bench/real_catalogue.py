@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from multimodal.errors import PipeError
+from multimodal.pipes.user_cache import user_cache
 
 __all__ = ["MAPPING", "real_catalogue"]
 
@@ -33,7 +34,7 @@ def real_catalogue() -> tuple[Path, Path]:
     Raises:
         PipeError: it could not be fetched, and how to help.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "multimodal-stream"
+    cache = user_cache()
     home = cache / "vendure-create-3.7.3"
     if not home.is_dir():
         cache.mkdir(parents=True, exist_ok=True)

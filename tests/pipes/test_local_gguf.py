@@ -112,6 +112,21 @@ def test_a_quantised_gguf_file_is_read_into_full_weights_near_those_it_was_made_
     assert small.weight_bytes < local.weight_bytes
 
 
+def test_a_converted_gguf_file_is_a_folder_that_says_the_same(tmp_path: Path) -> None:
+    from multimodal.pipes.local_gguf import convert
+
+    file = write_gguf(tmp_path / "coarse.gguf", tiny_llama(), tiny_tokenizer(), coarse=True)
+    convert(str(file), str(tmp_path / "folder"))
+    read, made = LocalModel.load(file), LocalModel.load(tmp_path / "folder")
+    theirs = read.model.state_dict()
+    for name, weight in made.model.state_dict().items():
+        assert (weight == theirs[name].bfloat16().float()).all(), name
+    messages = [{"role": "user", "content": "Ein Kännchen für 12 €"}]
+    assert made.chat(messages) == read.chat(messages)
+    assert made.eos_ids == read.eos_ids
+    assert not hasattr(made.model.config, "quantization_config")
+
+
 def test_a_broken_gguf_file_is_refused_in_words(file: Path, tmp_path: Path) -> None:
     whole = file.read_bytes()
     cases: dict[str, Callable[[], bytes]] = {
