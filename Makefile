@@ -1,12 +1,13 @@
 # `make tour` serves the demo tour; `make test` runs every check. Both set up .venv in the checkout by themselves.
 
-.PHONY: tour test check soak live live-test help
+.PHONY: tour test check soak live live-test narrator help
 help:
 	@echo "make tour    set up and serve the demo tour on loopback (ARGS='--late hold' passes options)"
 	@echo "make test    set up (Chromium included), then check and test everything"
 	@echo "make check   only ruff, mypy --strict and pyright"
 	@echo "make soak    the long run: random tours, spoilt messages, cuts, kills, 10,000 sessions, an hour's tour (40 min)"
 	@echo "make live    set up what benchmarks are measured beside, each in a .venv-live of its own (6 GB)"
+	@echo "make narrator  train the local narrator's adapter anew, in its place, and judge it (about an hour on two cores)"
 	@echo "make live-test  what talks to a model's server, against transformers serve and vLLM of .venv-live (5 min)"
 
 tour:
@@ -50,3 +51,10 @@ live-test:
 	@.ci/live serve
 	@.ci/live vllm
 	@MULTIMODAL_LIVE=1 .venv/bin/python -m pytest tests/live $(ARGS)
+
+narrator:
+	@.ci/setup dev
+	@echo "== training: about 40 minutes on two cores"
+	@.venv/bin/python -m multimodal.assets.narrator.training.train --out assets/narrator/adapter.safetensors
+	@echo "== judging it on 100 unseen fact sheets: some minutes"
+	@.venv/bin/multimodal bench narrator --json

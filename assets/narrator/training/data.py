@@ -189,25 +189,25 @@ class Sheets:
     def _title(self) -> str:
         noun = self._pick(words.NOUNS).title() if self._chance(0.6) else self._name()
         shapes = (
-            lambda: f"{self._name()} {noun}",
-            lambda: f"{self._name()} {noun}",
-            lambda: f"{self._name()} {self._name()} {noun}",
-            lambda: f"{self._pick(words.QUALITIES)} {self._name()} {noun}",
-            lambda: f"{self._pick(words.QUALITIES)} {noun}",
-            self._name,
-            lambda: f"{self._name()} {self._name()}",
-            lambda: f"{self._dice.randint(2, 99)}-{self._pick(('Inch', 'Litre', 'Piece', 'Watt'))} {noun}",
-            lambda: f"{self._name()} {self._code()} {noun}",
-            lambda: f"{self._brand()} {noun}, {self._colour()}, {self._sides()}",
-            lambda: f"{self._name()} {noun} with {self._phrase()}",
-            lambda: f"{noun} - {self._pick(words.QUALITIES)} {self._name()} ({self._dice.randint(2, 12)} pieces)",
-            lambda: f"{self._name()} {noun} | {self._brand()}",
-            lambda: f"{self._name()} {noun} {self._code()} {self._pick(words.QUALITIES)} {self._amount()}",
-            lambda: f"{self._name()} {noun}".upper(),
-            lambda: f"{self._word()} {noun}".lower(),
-            lambda: f"The {self._name()} {noun}",
+            f"{self._name()} {noun}",
+            f"{self._name()} {noun}",
+            f"{self._name()} {self._name()} {noun}",
+            f"{self._pick(words.QUALITIES)} {self._name()} {noun}",
+            f"{self._pick(words.QUALITIES)} {noun}",
+            self._name(),
+            f"{self._name()} {self._name()}",
+            f"{self._dice.randint(2, 99)}-{self._pick(('Inch', 'Litre', 'Piece', 'Watt'))} {noun}",
+            f"{self._name()} {self._code()} {noun}",
+            f"{self._brand()} {noun}, {self._colour()}, {self._sides()}",
+            f"{self._name()} {noun} with {self._phrase()}",
+            f"{noun} - {self._pick(words.QUALITIES)} {self._name()} ({self._dice.randint(2, 12)} pieces)",
+            f"{self._name()} {noun} | {self._brand()}",
+            f"{self._name()} {noun} {self._code()} {self._pick(words.QUALITIES)} {self._amount()}",
+            f"{self._name()} {noun}".upper(),
+            f"{self._word()} {noun}".lower(),
+            f"The {self._name()} {noun}",
         )
-        return self._pick(shapes)()
+        return self._pick(shapes)
 
     def _name(self) -> str:
         name = self._coined() if self._chance(0.5) else self._word()

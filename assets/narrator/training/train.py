@@ -153,7 +153,7 @@ def main(words: Sequence[str] | None = None) -> None:
         for group in optimizer.param_groups:
             group["lr"] = options.rate * rate_at(step, options.steps)
         loss = loss_of(model, batch, tokenizer.pad_token_id)
-        loss.backward()
+        torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

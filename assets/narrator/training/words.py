@@ -19,7 +19,7 @@ __all__ = [
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(entry.strip() for entry in text.replace("\n", " ").split(",") if entry.strip())
+    return tuple(" ".join(entry.split()) for entry in text.split(",") if entry.strip())
 
 
 def _plain(text: str) -> tuple[str, ...]:
