@@ -1,6 +1,9 @@
 """A running stream folded to where it stands, for viewers who come late. Pure.
 
-What is kept is bounded: the end of the narration, the pictures (each once), and what is on the stage.
+What is kept is bounded: the end of the narration, what is on the stage, the outcomes of this epoch's cues, and of each
+picture that was ever described its description, once, however often it is shown: a tour of N pictures keeps N, some 0.7
+KB each with a preview. They stay after their turn on the stage: a picture is described once and may be told again,
+by a rewind or an answer, to viewers who came after that; and each can still be asked for by its hash.
 """
 
 from __future__ import annotations
@@ -48,6 +51,7 @@ class Fold:
         """The event that was folded last; of a `state`, its first snapshot."""
         self.start: StreamStart | None = None
         self.assets: dict[str, AssetReserved] = {}
+        """By key, every picture that was described: as many as the image pipe has, not as the tour is long."""
         self.shown: list[Reveal] = []
         self.revealed: set[str] = set()
         """Keys of pictures that were on the stage once."""
