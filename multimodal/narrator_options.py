@@ -17,18 +17,19 @@ _DEFAULTS: dict[str, Any] = {
     "tone": "warm",
     "words": 40,
     "seed": 0,
+    "guard": "",
 }
 
 
 def add_narrator(group: Any) -> None:
-    """Add `--narrator`, `--model`, `--lang`, `--tone`, `--words` and `--seed`."""
+    """Add `--narrator`, `--model`, `--lang`, `--tone`, `--words`, `--seed` and `--guard`."""
     group.add_argument(
         "--narrator",
         default=_DEFAULTS["narrator"],
         metavar="script|extractive|local|URL",
         help="extractive (default) = sentences planned from the catalogue's own facts, no model; script = the demo's"
-        " written words, or a catalogue's plain ones; URL = an OpenAI-compatible server; local = a small language"
-        " model on this machine, which does not come with this version yet",
+        " written words, or a catalogue's plain ones; local = a small language model on this machine, in English, which"
+        " the first tour fetches (93 MB); URL = an OpenAI-compatible server",
     )
     group.add_argument("--model", default=_DEFAULTS["model"], metavar="NAME", help="of the server at URL")
     group.add_argument(
@@ -41,6 +42,14 @@ def add_narrator(group: Any) -> None:
         "--words", type=int, default=_DEFAULTS["words"], metavar="N", help="asked of it for each product (default 40)"
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help="another one gives other words (default 0)")
+    group.add_argument(
+        "--guard",
+        default=_DEFAULTS["guard"],
+        metavar="hold|flag|stop|off",
+        help="a model's sentence with a price, number, material, colour or name that is not on the product's sheet:"
+        " hold (default) = it is not said, and the extractive narrator ends the passage; flag = it is said, and told on"
+        " the standard error stream; stop = the tour ends before it; off = nobody looks",
+    )
 
 
 def narrator_of(options: argparse.Namespace) -> Narrator:
@@ -52,7 +61,7 @@ def narrator_of(options: argparse.Namespace) -> Narrator:
     from multimodal.demos.product_tour.narrators import Narrator, language_of
 
     language_of((), options.lang)
-    return Narrator(options.narrator, options.model, options.tone, options.words, options.seed)
+    return Narrator(options.narrator, options.model, options.tone, options.words, options.seed, options.guard)
 
 
 def narrator_words(options: argparse.Namespace) -> list[str]:

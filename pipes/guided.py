@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe, played_already
@@ -23,16 +23,24 @@ class GuidedTextPipe:
         answers: each makes the text pipe of one passage when it is called.
         narrator: who speaks, for the page and recordings.
         unit: what one token of these pipes is.
+        prepare: awaited before the first answer is made, for what takes longer than a loop may be held up.
 
     Raises:
         UsageError: no answer to play.
     """
 
-    def __init__(self, answers: Sequence[Callable[[], TextPipe]], *, narrator: str, unit: str = "delta") -> None:
+    def __init__(
+        self,
+        answers: Sequence[Callable[[], TextPipe]],
+        *,
+        narrator: str,
+        unit: str = "delta",
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         if not answers:
             raise UsageError("GuidedTextPipe has no answer to play; give at least one")
         self.narrator, self.token_unit = narrator, unit
-        self._answers = list(answers)
+        self._answers, self._prepare = list(answers), prepare
         self._next = 0
         self._pipe: TextPipe | None = None
         self._over = False
@@ -44,6 +52,10 @@ class GuidedTextPipe:
 
     async def __anext__(self) -> Token:
         while not self._over:
+            if self._prepare is not None:
+                prepare, self._prepare = self._prepare, None
+                await prepare()
+                continue  # it may have been closed meanwhile
             if self._pipe is None:
                 self._pipe = self._answers[self._next]()
                 self._next += 1

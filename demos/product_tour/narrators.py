@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import msgspec
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe
-from multimodal.pipes.extractive import EXTRACTIVE
-from multimodal.pipes.facts import LANGUAGES, FactSheet
+from multimodal.pipes.extractive import EXTRACTIVE, narrator_split
+from multimodal.pipes.facts import LANGUAGES, Fact, FactSheet
+from multimodal.pipes.guard import FactGuard
+from multimodal.pipes.guarded import GuardedTextPipe, GuardMode
 from multimodal.pipes.guided import GuidedTextPipe
-from multimodal.pipes.guided_prompt import TONES, WORDS, guided_turns
+from multimodal.pipes.guided_prompt import TONES, WORDS, Message, guided_turns
+from multimodal.pipes.planner import plan_passages
+from multimodal.pipes.stand_in import stand_in
 from multimodal.pipes.whole_words import WholeWords
 from multimodal.values import Product
 
-__all__ = ["DEFAULT", "LOCAL", "SCRIPT", "Narrator", "label", "language_of", "model_voice"]
+if TYPE_CHECKING:
+    from multimodal.pipes.local_narrator import LocalNarrator
+
+__all__ = ["DEFAULT", "GUARDS", "LOCAL", "SCRIPT", "Narrator", "Voice", "label", "language_of", "model_voice"]
 
 SCRIPT, LOCAL, DEFAULT = "script", "local", EXTRACTIVE
+GUARDS: tuple[str, ...] = (*get_args(GuardMode), "off")
 ANSWER_TOKENS = 400
 """Tokens of one passage at most: a model that finds no end is cut off rather than heard for ever."""
 
@@ -39,10 +46,12 @@ class Narrator(msgspec.Struct, frozen=True):
         model: as that server calls it; only with a URL.
         tone: ``plain``, ``warm`` or ``brisk``; only for a model at a URL.
         words: said of a product, about; only for a model at a URL.
-        seed: another one gives other words: of the extractive narrator, and of a server that takes seeds.
+        seed: another one gives other words: of the extractive narrator, of the local one's prompts, and of a server
+            that takes seeds.
+        guard: what the fact guard does with a model's false sentence: one of `GUARDS`; "" = ``hold``.
 
     Raises:
-        UsageError: another name, a URL without a model, a model without a URL.
+        UsageError: another name, a URL without a model, a model without a URL, a guard where no model speaks.
     """
 
     name: str = DEFAULT
@@ -50,6 +59,7 @@ class Narrator(msgspec.Struct, frozen=True):
     tone: str = "warm"
     words: int = WORDS
     seed: int = 0
+    guard: str = ""
 
     def __post_init__(self) -> None:
         if not self.remote and self.name not in (SCRIPT, EXTRACTIVE, LOCAL):
@@ -63,6 +73,12 @@ class Narrator(msgspec.Struct, frozen=True):
             raise UsageError(f"--model {self.model} is for a narrator at a URL; --narrator {self.name} takes none")
         if self.tone not in TONES:
             raise UsageError(f"--tone {self.tone} is unknown; use one of {', '.join(TONES)}")
+        if self.guard not in ("", *GUARDS):
+            raise UsageError(f"--guard {self.guard} is unknown; use one of {', '.join(GUARDS)}")
+        if self.guard and self.planned:
+            raise UsageError(
+                f"--guard {self.guard} is for a model's words; --narrator {self.name} says what the catalogue says"
+            )
         if self.words < 5:
             raise UsageError(f"--words {self.words} is no length for a passage; give 5 or more")
 
@@ -70,6 +86,11 @@ class Narrator(msgspec.Struct, frozen=True):
     def remote(self) -> bool:
         """Whether it speaks from a server."""
         return self.name.startswith(("http://", "https://"))
+
+    @property
+    def guarding(self) -> str:
+        """What the fact guard does, as `GUARDS` has it."""
+        return "off" if self.planned else self.guard or "hold"
 
     @property
     def planned(self) -> bool:
@@ -97,8 +118,41 @@ def language_of(products: Sequence[Product], asked: str | None = None) -> str:
     return "zh" if (chinese - kana) * 2 > len(products) else "en"
 
 
-def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, language: str) -> Callable[[], TextPipe]:
-    """What makes a model's text pipe for one viewer.
+class Voice:
+    """What a model needs to tell one tour to any number of viewers.
+
+    Args:
+        make: makes the text pipe of one viewer.
+        prepare: what takes long, such as reading a model; it may be called again. None = nothing does.
+    """
+
+    def __init__(self, make: Callable[[], TextPipe], prepare: Callable[[], None] | None = None) -> None:
+        self._make, self._prepare = make, prepare
+
+    def __call__(self) -> TextPipe:
+        """The text pipe of one viewer: words come whole, as fast as the model makes them."""
+        return WholeWords(self._make())
+
+    def prepare(self) -> None:
+        """Do what takes long, so that no viewer waits for it.
+
+        Raises:
+            UsageError, PipeError: what the model needs is not there.
+        """
+        if self._prepare is not None:
+            self._prepare()
+
+
+class _Passage(NamedTuple):
+    """One answer of a model: what makes it, the product it is about, the facts it was asked for (none = any)."""
+
+    make: Callable[[], TextPipe]
+    sheet: FactSheet | None
+    facts: tuple[Fact, ...] = ()
+
+
+def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, language: str) -> Voice:
+    """What makes a model's text pipe for each viewer, behind the fact guard that the narrator asks for.
 
     Args:
         narrator: ``local`` or a URL.
@@ -107,30 +161,73 @@ def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, l
         language: of the tour.
 
     Raises:
-        UsageError: what the model needs is not installed; with the command that installs it.
+        UsageError: what the model needs is not installed, with the command that installs it; a language that it does
+            not speak; two products of one name.
     """
+    sheets = [FactSheet.of(product, language) for product in products]
+    guard = None if narrator.guarding == "off" else FactGuard(sheets)
+    edges = [passage.text for passage in plan_passages((), shop=shop, language=language, seed=narrator.seed)]
     if narrator.remote:
-        return partial(_remote, narrator, [FactSheet.of(product, language) for product in products], shop, language)
-    try:
-        local: Any = importlib.import_module("multimodal.pipes.local_narrator")
-        make: Callable[[], TextPipe] = partial(local.narrator_pipe, products, shop=shop, language=language)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(
-            "--narrator local: no model comes with this version; serve one of your own and give its URL, or use"
-            " --narrator extractive, which needs none"
-        ) from error
-    return lambda: WholeWords(make(), narrator=LOCAL)
+        turns = guided_turns(sheets, shop=shop, language=language, tone=narrator.tone, words=narrator.words)
+        name, unit, prepare, ready = f"remote: {narrator.model}", "delta", None, None
+        passages: Callable[[], list[_Passage]] = partial(_remote, narrator, turns, sheets)
+    else:
+        from multimodal.pipes.local_narrator import LocalNarrator
+
+        local = LocalNarrator(products, shop=shop, language=language, seed=narrator.seed)
+        name, unit, prepare, ready = LOCAL, "token", local.prepare, local.ready
+        passages = partial(_local, local, sheets)
+
+    def make() -> TextPipe:
+        told = passages()
+        answers = [passage.make for passage in told]
+        if guard is not None and narrator.guarding != "stop":
+            answers = [_guarded(guard, narrator, passage, edges[-(number > 0)]) for number, passage in enumerate(told)]
+        pipe: TextPipe = GuidedTextPipe(answers, narrator=name, unit=unit, prepare=ready)
+        # There the tour ends, and not the passage alone.
+        return GuardedTextPipe(pipe, guard, "stop") if guard is not None and narrator.guarding == "stop" else pipe
+
+    return Voice(make, prepare)
 
 
-def _remote(narrator: Narrator, sheets: list[FactSheet], shop: str, language: str) -> TextPipe:
+def _guarded(guard: FactGuard, narrator: Narrator, passage: _Passage, edge: str) -> Callable[[], TextPipe]:
+    """A passage behind the guard. What it gets wrong is said by the extractive narrator, so that no product is lost.
+
+    Args:
+        guard, narrator, passage: as they are.
+        edge: the extractive narrator's greeting or closing, for a passage that is about no product.
+    """
+    sheet, about = passage.sheet, "" if passage.sheet is None else passage.sheet.product_id
+    if narrator.guarding == "flag":
+        return lambda: GuardedTextPipe(passage.make(), guard, "flag", product=about)
+    instead: Callable[[str], Sequence[str]] = (
+        partial(_edge, edge) if sheet is None else stand_in(sheet, passage.facts, seed=narrator.seed)
+    )
+    return lambda: GuardedTextPipe(passage.make(), guard, "hold", product=about, instead=instead)
+
+
+def _edge(text: str, said: str) -> list[str]:
+    """A greeting or closing whole, or nothing more."""
+    return [] if said.strip() else narrator_split(text)
+
+
+def _local(local: LocalNarrator, sheets: Sequence[FactSheet]) -> list[_Passage]:
+    by_id = {sheet.product_id: sheet for sheet in sheets}
+    return [
+        _Passage(partial(local.answer, asked), by_id.get(asked.product_id or ""), asked.facts) for asked in local.asked
+    ]
+
+
+def _remote(narrator: Narrator, turns: Sequence[list[Message]], sheets: Sequence[FactSheet]) -> list[_Passage]:
     from multimodal.pipes.remote import RemoteTextPipe
     from multimodal.pipes.upstreams import Upstreams
 
     # One list of servers for all answers of a tour: what failed for one product is not asked first for the next.
     servers = Upstreams(narrator.name)
-    turns = guided_turns(sheets, shop=shop, language=language, tone=narrator.tone, words=narrator.words)
-    answers = [
-        partial(RemoteTextPipe, servers, narrator.model, messages, max_tokens=ANSWER_TOKENS, seed=narrator.seed)
-        for messages in turns
+    return [
+        _Passage(
+            partial(RemoteTextPipe, servers, narrator.model, messages, max_tokens=ANSWER_TOKENS, seed=narrator.seed),
+            sheet,
+        )
+        for messages, sheet in zip(turns, sheets, strict=True)
     ]
-    return WholeWords(GuidedTextPipe(answers, narrator=f"remote: {narrator.model}"))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from multimodal.demos.product_tour.narrators import SCRIPT, Narrator, label, language_of, model_voice
+from multimodal.demos.product_tour.narrators import SCRIPT, Narrator, Voice, label, language_of, model_voice
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe
 from multimodal.pipes.catalog import Catalog, CatalogImagePipe, load_catalog
 from multimodal.pipes.extractive import EXTRACTIVE, ExtractiveTextPipe, extractive_plan
 from multimodal.pipes.script import ScriptTextPipe, split_tokens
-from multimodal.pipes.spoken import BREATH
+from multimodal.pipes.spoken import BREATH, PacedTextPipe
 from multimodal.stream import MultiModalStream
 from multimodal.sync.cues import Segment, TourPlan, plan_tour
 from multimodal.values import Cue, LatePolicy, Place, Product
@@ -64,12 +64,21 @@ class Tour(msgspec.Struct, frozen=True):
     store: ImageStore | None = None
     remote: RemotePictures | None = None
     narrator: str = SCRIPT
-    voice: Callable[[], TextPipe] | None = None
+    voice: Voice | None = None
+
+    def prepare(self) -> None:
+        """Read the model that tells it, where one does, so that no viewer waits for that; it takes seconds.
+
+        Raises:
+            UsageError, PipeError: it cannot be had.
+        """
+        if self.voice is not None:
+            self.voice.prepare()
 
     def text_pipe(self, settings: Settings) -> TextPipe:
-        """Its words at a narrator's pace; a model's as they come."""
+        """Its words at a narrator's pace."""
         if self.voice is not None:
-            return self.voice()
+            return PacedTextPipe(self.voice(), speed=settings.speed)
         if self.narrator == EXTRACTIVE:
             return ExtractiveTextPipe(self.plan, speed=settings.speed)
         tokens = self.plan.tokens
