@@ -19,7 +19,8 @@ two that BBR goes by: Cardwell et al., "BBR: Congestion-Based Congestion Control
     W4  A part is what the link carries in `PART_TIME`, one packet at least: words wait behind no more than that.
     W5  Parts are paced: without that a window that opens leaves at once, and stands in the link's queue. The pace is
         `FIRST_PACE` times the rate while the road still finds its speed, and `PACE` times once three round trips in a
-        row with enough to send have brought no rate a quarter higher.
+        row with enough to send have brought no rate a quarter higher. It is `PACE`, too, from a time without anything
+        to send to the first ack of what was sent after it, since no acks hold back a whole window then.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Window:
         self._round_counts = False
         self._rounds = 0
         self._plateau = 0.0
+        self._idle_bytes = -1
 
     @property
     def size_bytes(self) -> int:
@@ -111,7 +113,8 @@ class Window:
     def sent(self, total_bytes: int, now: float) -> None:
         """A part has left; `total_bytes` with it, in all."""
         if self._rates.known:
-            pace = PACE if self._rounds >= _PLATEAU_ROUNDS else FIRST_PACE
+            restarts = self._acked <= self._idle_bytes
+            pace = PACE if restarts or self._rounds >= _PLATEAU_ROUNDS else FIRST_PACE
             takes = (total_bytes - self._sent) / (pace * self._rates.value)
             self._paced_until = max(self._paced_until, now) + takes
         if self._sent <= self._acked:
@@ -134,6 +137,8 @@ class Window:
             # The shortest is the highest of its negatives.
             self._trips.note(-max(now - part.at, _LEAST_TRIP), now)
         self._acked, self._acked_at = total_bytes, now
+        if not waiting:
+            self._idle_bytes = self._sent
         self._round_counts = self._round_counts and waiting
         if total_bytes >= self._round_end:
             self._end_round(waiting)

@@ -122,6 +122,19 @@ def test_after_a_pause_it_goes_on_where_it_was() -> None:
     assert max(link.queues) < 0.08
 
 
+@pytest.mark.parametrize(("rate", "round_trip"), [(500_000, 0.1), (625_000, 0.06), (1_250_000, 0.05), (250_000, 0.2)])
+def test_w5_a_picture_after_a_pause_does_not_leave_at_once(rate: int, round_trip: float) -> None:
+    link = Link(rate, round_trip)
+    link.send(200_000, 60.0)
+    for _ in range(5):
+        link.idle(round_trip)
+        link.queues.clear()
+        link.send(200_000, 60.0)
+        holds = rate * round_trip
+        most = max(HEADROOM_BYTES, LEAST_BYTES - holds) + ACK_BYTES + 0.020 * rate
+        assert max(link.queues) * rate <= most
+
+
 def test_small_pictures_teach_it_nothing_wrong() -> None:
     link = Link(1_250_000, 0.05)
     link.send(3_000_000, 60.0)
