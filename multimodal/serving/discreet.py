@@ -1,7 +1,8 @@
 """Logs without secrets: tokens and seats leave a short hash in their place, in what web servers log too.
 
 Our own modules log none. But a seat's id stands in paths, which uvicorn's access log prints, and at the level DEBUG
-websockets prints messages, hellos included. So a filter goes to those loggers; only lines with a secret are touched.
+websockets prints messages, hellos included. So a filter goes to those loggers. It touches lines with a secret, and
+those that any stranger may cause as often as he likes, with a traceback each: they become one line.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ LOGGERS = (
 _SEAT = re.compile(r"s1_[A-Za-z0-9_-]{20,}")
 _JWT = re.compile(r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,2}")
 _BEARER = re.compile(r"(?i)(bearer\s+)(?!\[)[A-Za-z0-9._~+/=-]{8,}")
+_STRANGERS = ("Invalid UTF-8 sequence received from client.",)
+"""What uvicorn logs as an error of its own, where a peer has only sent bytes that are none of a text's."""
 _HELLO = re.compile(r"(join_token\W{1,6})(?!\[)[^\s\"'\\]{8,}.*", re.DOTALL)
 """Of a message that websockets cuts short in its middle the token's last part would stay: all that follows goes."""
 
@@ -50,10 +53,13 @@ def hide(text: str) -> str:
 
 
 class Discreet(logging.Filter):
-    """Hides secrets in a record's message, arguments and traceback; it drops none."""
+    """Hides secrets in a record's message, arguments and traceback, and tracebacks of strangers; it drops none."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Always True."""
+        if record.exc_info and record.msg in _STRANGERS:
+            record.exc_info = record.exc_text = None
+            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         record.msg = _hidden(record.msg)
         if isinstance(record.args, tuple):
             # One by one: uvicorn's formatter takes the arguments apart.

@@ -130,6 +130,8 @@ class Traffic:
         self.quotas = quotas = quotas or Quotas()
         self.refused = 0
         """Requests that were too many."""
+        self.spoilt = 0
+        """WebSockets that ended because their bytes could not be read."""
         self._requests = Buckets(Rate(quotas.requests_per_second, quotas.requests_burst))
         self._joins = Buckets(Rate(quotas.joins_per_minute / 60, quotas.joins_burst))
         self._returns = Buckets(Rate(quotas.returns_per_minute / 60, quotas.returns_burst))

@@ -14,6 +14,7 @@ the HTTP status, and the code as the reason, such as 4404 no_such_seat.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Sequence
 
@@ -37,6 +38,8 @@ from multimodal.transport.websocket import WebSocketLink
 from multimodal.wire import MESSAGE_LIMIT_BYTES
 
 __all__ = ["BODY_WAIT", "roads"]
+
+log = logging.getLogger(__name__)
 
 BODY_WAIT = 10.0
 """Seconds in which a body must arrive."""
@@ -66,6 +69,16 @@ class _Roads:
     async def socket(self, websocket: WebSocket) -> None:
         await websocket.accept()
         link = WebSocketLink(websocket.receive, websocket.send)
+        try:
+            await self._converse(websocket, link)
+        finally:
+            if link.spoilt:
+                self._door.turnstile.traffic.spoilt += 1
+                log.info(
+                    "a WebSocket of %s ended over bytes that cannot be read: %d", address_of(websocket), link.spoilt
+                )
+
+    async def _converse(self, websocket: WebSocket, link: WebSocketLink) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(link.run())
             try:

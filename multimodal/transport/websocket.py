@@ -19,6 +19,9 @@ page learns nothing of an upgrade that is refused."""
 _CLEAN = (1000, 1001)
 """RFC 6455, section 7.4.1: the purpose is fulfilled; the page, or the server, goes away."""
 _POLICY, _TOO_BIG = 1008, 1009
+_SPOILT = frozenset({1002, 1003, 1007, _TOO_BIG})
+"""The same section: frames against the protocol, text that is no UTF-8, a message that is too large. The server below
+has ended it by itself, and nobody here has seen the bytes."""
 
 
 class WebSocketLink(QueuedLink):
@@ -29,6 +32,9 @@ class WebSocketLink(QueuedLink):
         send: ASGI's: takes ``websocket.send`` and ``websocket.close``.
         inbox: None = one for what a viewer says.
     """
+
+    spoilt = 0
+    """The code with which it ended where the bytes that came could not be read; 0 = they could."""
 
     async def refuse(self, status: int, code: str) -> None:
         """Close it before anything was said.
@@ -53,6 +59,7 @@ class WebSocketLink(QueuedLink):
         while True:
             message = await self._receive()
             if message["type"] == "websocket.disconnect":
+                self.spoilt = code if (code := message.get("code", 0)) in _SPOILT else 0
                 self._end(_farewell(message))
                 return
             text = message.get("text")
