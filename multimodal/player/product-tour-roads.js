@@ -35,6 +35,8 @@ const REFUSED = { 401: 'denied', 403: 'denied', 404: 'not_found', 410: 'not_foun
 
 const now = () => performance.now();
 const short = (sha256) => sha256.slice(0, 16);
+/** The server's own code for why it refused. @param {Response} reply */
+const said = async (reply) => (await reply.json().catch(() => null))?.error?.code;
 
 // ---- pictures of earlier tours, by content. Not on plain http, nor where it is forbidden.
 
@@ -79,7 +81,7 @@ const websocket = (road) => {
   socket.onopen = () => road.hello();
   socket.onmessage = ({ data }) => typeof data === 'string' ? road.message(data) : road.part(data);
   // A page learns nothing of a refused upgrade, so the server accepts, and closes with 4000 and the HTTP status.
-  socket.onclose = ({ code }) => road.fail('lost', code > 4000 ? code - 4000 : undefined);
+  socket.onclose = ({ code, reason }) => road.fail('lost', code > 4000 ? { status: code - 4000, reason } : undefined);
 };
 
 /** Words come as server-sent events in the answer to the hello, ours leave as lines by POST, pictures have a URL each. */
@@ -138,15 +140,14 @@ const sse = (road) => {
     if (waiting.length) later(again ? 500 : ACKS_MS);
   };
   const read = async (hello) => {
-    let code = 'network', status;
+    let code = 'network';
     try {
       const headers = { 'Content-Type': 'application/json', Accept: 'text/event-stream' };
       const reply = await ask(at('sse'), { method: 'POST', body: hello, headers });
       if (!reply.ok) {
-        const problem = await reply.json().catch(() => null);
+        const { status } = reply, reason = await said(reply);
         // Not every 404 speaks of the tour: a server may know no such road.
-        if (reply.status !== 404 || /^no_such/.test(problem?.error?.code)) ({ status } = reply);
-        return road.fail('server', status);
+        return road.fail('server', status !== 404 || /^no_such/.test(reason) ? { status, reason } : undefined);
       }
       code = 'lost';
       const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -163,7 +164,7 @@ const sse = (road) => {
     } catch {
       // Told below.
     }
-    road.fail(code, status);
+    road.fail(code);
   };
   road.hello();
 };
@@ -178,7 +179,7 @@ const turn = (links) => Array.from((links ?? '').matchAll(/<((?:turn|stun)s?:[^>
 
 /** Keeps a seat reachable, from its first road to its end. */
 class Journey {
-  #kind = ''; #since = now(); #tries = 0; #began = now(); #heardAt = 0; #mark = -1; #why = ''; #first = null; #taken = false;
+  #kind = ''; #since = now(); #tries = 0; #began = now(); #heardAt = 0; #mark = -1; #why = ''; #first = null; #taken = false; #said = '';
   #beside = 0; #mute = 0; #again = 0; #note = 0; #chained = false; #streamed = false; #noSocket = false; #stood = false; #pc = null;
   #done = new AbortController(); #stalls = new WeakMap(); #bytes = 0; #bytesAt = 0;
 
@@ -239,7 +240,10 @@ class Journey {
   #told(road, message) {
     const { seat } = this, { type, id } = message ?? {};
     if (type === 'pong') seat.unsaid = seat.unsaid.filter(({ ping }) => ping > id);
-    if (type === 'bye') this.#taken = /^taken over/.test(message.reason);
+    if (type === 'bye') {
+      this.#said = message.reason;
+      this.#taken = /^taken over/.test(this.#said);
+    }
     if (type === 'seat') {
       const place = new URL(message.path, address(seat, 'whep'));
       if (seat.url && seat.url.href !== place.href) seat.end(seat.url);
@@ -254,6 +258,7 @@ class Journey {
     for (const other of seat.roads) if (other !== road) other.close();
     this.#calm();
     this.#tell('');
+    this.#said = '';
     seat.road = road;
     if (this.#kind) {
       for (const said of seat.unsaid) {
@@ -272,14 +277,15 @@ class Journey {
     if (road.pull) for (const picture of seat.pictures.values()) this.#provide(road, picture);
   }
 
-  #lost(road, code, status) {
-    const { seat } = this, { host } = seat, taken = this.#taken, first = !this.#kind;
+  async #lost(road, code, reply) {
+    const { seat } = this, taken = this.#taken, first = !this.#kind, status = reply?.status;
     this.#taken = false;
     code = REFUSED[status] ?? code;
+    this.#said = (reply?.json ? await said(reply) : reply?.reason) || this.#said;
     if (!this.#alive()) return seat.close();
     if (taken && road.nth === seat.said) { // and not by a later road of our own
       seat.url = null; // it is the other one's now
-      return host._fail('taken');
+      return this.#fail('taken');
     }
     if (code === 'not_found') {
       const untaken = first && seat.url && road.kind !== 'webrtc';
@@ -289,18 +295,23 @@ class Journey {
     }
     // One that stood, and fell before its first word, is worth another try.
     const again = !first || (road.kind === 'webrtc' && code === 'lost' && this.#tries < 3);
-    if (code === 'version' || code === 'denied' || (first && status)) return host._fail(code, status);
-    if (code === 'not_found') return host._fail('lost', status);
+    if (code === 'version' || code === 'denied' || (first && status)) return this.#fail(code, status);
+    if (code === 'not_found') return this.#fail('lost', status);
     if (road.heard) this.#left(road);
     else if (road.kind === 'webrtc') {
       if (code === 'ice') this.#chain('ice_failed');
-      else if (!again) return host._fail(code, status);
+      else if (!again) return this.#fail(code, status);
       this.#first = [code, status];
     } else if (road.kind === 'websocket') this.#stream('websocket_refused');
     if (seat.roads.size) return; // one of them may still stand
-    if (!again) return host._fail(...this.#first ?? [code, status]);
+    if (!again) return this.#fail(...this.#first ?? [code, status]);
     const wait = code === 'busy' ? BUSY_MS : BACKOFF_MS[Math.min(this.#tries, BACKOFF_MS.length - 1)];
     this.#again = setTimeout(() => this.#attempt(), Math.max(0, wait - (now() - this.#began)));
+  }
+
+  /** It is over, and why: as we call it, and as the server did last, in its code or its goodbye. */
+  #fail(code, status) {
+    this.seat.host._fail(code, { status, reason: this.#said || undefined });
   }
 
   /** The road that carried us has gone. */
@@ -322,7 +333,7 @@ class Journey {
     if (!this.#alive()) return;
     for (const road of seat.roads) road.close();
     this.#began = now();
-    if (this.#began - this.#since > GIVE_UP_MS) return seat.host._fail('lost');
+    if (this.#began - this.#since > GIVE_UP_MS) return this.#fail('lost');
     // Most offers that take longer were sent into a hole; a slow network gets its turn all the same.
     seat.limit = ++this.#tries % 3 ? OFFER_MS : SLOW_OFFER_MS;
     seat.turn = turn(seat.links);

@@ -94,6 +94,12 @@ export interface ErrorDetail {
   message: string;
   /** The HTTP status, where there was one. */
   status?: number;
+  /**
+   * What the server itself called it, where it said so: the code of its refusal, such as token_expired, no_such_tour or
+   * too_many_sessions, or else the words of its goodbye. For programs and logs; `message` is for the viewer. It needs
+   * product-tour-roads.js.
+   */
+  reason?: string;
 }
 
 export type TourState = 'idle' | 'connecting' | 'playing' | 'paused' | 'ended' | 'error';

@@ -113,9 +113,9 @@ class Seat {
     return !this.over && found?.attend(this, { labels, Road, webrtc });
   }
 
-  async lost(road, code, status) {
-    if (await this.helped) this.lost(road, code, status);
-    else if (!this.over) this.host._fail(code, status);
+  async lost(road, code, reply) {
+    if (await this.helped) this.lost(road, code, reply);
+    else if (!this.over) this.host._fail(code, reply);
   }
 
   /** @param {object} message */
@@ -254,10 +254,11 @@ class Road {
     this.send({ type: 'ack', seq: this.#seq, picture_bytes: bytes });
   }
 
-  fail(code = this.greeted ? 'lost' : 'ice', status) {
+  /** @param {string} [code] @param {{status: number, reason?: string}} [reply] what the server answered */
+  fail(code = this.greeted ? 'lost' : 'ice', reply) {
     if (this.over) return;
     this.close();
-    this.seat.lost(this, code, status);
+    this.seat.lost(this, code, reply);
   }
 
   /** @param {Promise<unknown> | null} [after] hangs up then */
@@ -300,7 +301,7 @@ const webrtc = async (road) => {
     });
     const { headers } = reply;
     code = 'server';
-    if (reply.status !== 201) return road.fail(code, reply.status);
+    if (reply.status !== 201) return road.fail(code, reply);
     seat.links = headers.get('Link');
     const place = new URL(headers.get('Location') ?? '', url);
     const sdp = await reply.text();
@@ -616,12 +617,12 @@ export class ProductTour extends HTMLElement {
     this.#strip.ariaLabel = labels.seen;
   }
 
-  _fail(code, status) {
+  _fail(code, reply) {
     const message = labels[code] ?? labels.server;
     this.#seat.close();
     this.#drain();
     this._set('error', message);
-    this._emit('error', { code, message, status });
+    this._emit('error', { code, message, status: reply?.status, reason: reply?.reason });
   }
 
   // ---- pictures

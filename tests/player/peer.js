@@ -4,7 +4,7 @@
 const realFetch = window.fetch;
 
 window.peer = {
-  refuse: 0, offline: false, deaf: false, gone: false, websocket: 'refused', sse: 'refused', links: '', posts: [], sockets: [], pulled: [], pictures: new Map(), deletes: [], got: [], sessions: [], made: [], revoked: [],
+  refuse: 0, because: '', offline: false, deaf: false, gone: false, websocket: 'refused', sse: 'refused', links: '', posts: [], sockets: [], pulled: [], pictures: new Map(), deletes: [], got: [], sessions: [], made: [], revoked: [],
 
   get now() { return this.sessions.at(-1); },
   of(type) { return this.got.filter((message) => message.type === type); },
@@ -155,7 +155,7 @@ window.fetch = async (url, init = {}) => {
   }
   if (pathname.startsWith('/tour/sse/')) return stream(init);
   const again = /demo\/\d+$/.test(pathname);
-  if (peer.refuse || (again && peer.gone)) return new Response('', { status: peer.refuse || 404 });
+  if (peer.refuse || (again && peer.gone)) return new Response(problem(peer.because), { status: peer.refuse || 404 });
   const pc = new RTCPeerConnection(), session = { kind: 'webrtc', pc, end: () => pc.close() };
   session.events = pc.createDataChannel('events', { negotiated: true, id: 0 });
   session.images = pc.createDataChannel('images', { negotiated: true, id: 1, ordered: false });
@@ -174,9 +174,13 @@ window.fetch = async (url, init = {}) => {
   return new Response(sdp, { status: 201, headers: { Location, ...(peer.links && { Link: peer.links }) } });
 };
 
+// As the server says why it refuses; a proxy before it has other words.
+const problem = (code) => code ? JSON.stringify({ error: { code, message: 'for people', hint: 'what to do' } }) : '<h1>No</h1>';
+
 // Server-sent events, in the answer to a hello.
 function stream(init) {
   if (peer.sse === 'refused') return new Response('{"error":{"code":"not_found"}}', { status: 404 });
+  if (peer.sse > 400) return new Response(problem(peer.because), { status: peer.sse });
   if (peer.gone) return new Response('{"error":{"code":"no_such_seat"}}', { status: 404 });
   let pipe;
   const body = new ReadableStream({ start: (controller) => pipe = controller });
@@ -194,7 +198,8 @@ window.WebSocket = class {
     setTimeout(() => {
       if (this.readyState === 3) return;
       if (peer.websocket === 'refused' || peer.offline) return this.over();
-      if (peer.websocket === 'untaken' && /\d$/.test(url)) return this.over(4404);
+      if (peer.websocket > 4000) return this.over(peer.websocket, peer.because);
+      if (peer.websocket === 'untaken' && /\d$/.test(url)) return this.over(4404, 'no_such_seat');
       this.readyState = 1;
       if (peer.websocket !== 'silent') {
         this.session = peer.meet('websocket', (data) => this.onmessage({ data: data.buffer ?? data }), () => this.over());
@@ -207,9 +212,9 @@ window.WebSocket = class {
     this.readyState = 3;
     if (this.session) this.session.closed = true;
   }
-  over(code = 1006) {
+  over(code = 1006, reason = '') {
     this.readyState = 3;
-    this.onclose({ code });
+    this.onclose({ code, reason });
   }
 };
 

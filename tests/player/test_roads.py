@@ -122,12 +122,14 @@ def test_a_tab_that_takes_over_leaves_this_one_at_rest(playing: Opened) -> None:
           peer.say({type: 'bye', reason: 'taken over by another connection'});
           await until(() => detail);
           await new Promise((done) => setTimeout(done, 1200));
-          return {code: detail.code, message: root.querySelector('[part=message]').textContent, state: tour.state,
+          const message = root.querySelector('[part=message]').textContent;
+          return {code: detail.code, reason: detail.reason, message, state: tour.state,
                   posts: peer.posts.length, deletes: peer.deletes};
         }"""
     )
     assert result == {
         "code": "taken",
+        "reason": "taken over by another connection",
         "message": "This tour goes on in another window.",
         "state": "error",
         "posts": 1,
@@ -142,12 +144,31 @@ def test_a_seat_that_is_gone_ends_the_tour(playing: Opened) -> None:
           let detail;
           tour.addEventListener('tour-error', (event) => detail = event.detail);
           peer.gone = true;
+          peer.because = 'no_such_seat';
           peer.cut();
           await until(() => detail);
-          return [detail.code, detail.status, peer.deletes];
+          return [detail.code, detail.status, detail.reason, peer.deletes];
         }"""
     )
-    assert result == ["lost", 404, []]
+    assert result == ["lost", 404, "no_such_seat", []]
+
+
+def test_a_goodbye_that_is_the_last_word_is_the_reason(playing: Opened) -> None:
+    page = playing()
+    result = page.evaluate(
+        """async () => {
+          let detail;
+          tour.addEventListener('tour-error', (event) => detail = event.detail);
+          peer.say({type: 'bye', reason: 'the server is stopping'});
+          peer.offline = true;
+          await until(() => peer.posts.length > 2);
+          const real = performance.now.bind(performance);
+          performance.now = () => real() + 61000;
+          await until(() => detail);
+          return [detail.code, detail.status, detail.reason];
+        }"""
+    )
+    assert result == ["lost", None, "the server is stopping"]
 
 
 def test_after_a_minute_it_gives_up_and_can_be_begun_anew(playing: Opened) -> None:

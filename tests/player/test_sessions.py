@@ -228,6 +228,40 @@ def test_a_failed_start_is_said_quietly_and_can_be_tried_again(
     assert page.evaluate("root.querySelector('[part=message]').textContent") == "Connecting…"
 
 
+def test_an_error_says_what_the_server_called_it(opened: Opened) -> None:
+    """By whatever road it was refused, and where a proxy answers in its place, nothing is made up."""
+    page = opened()
+    details = page.evaluate(
+        """async () => {
+          const details = [], refused = async (settings) => {
+            Object.assign(peer, { refuse: 0, websocket: 'refused', sse: 'refused', because: '' }, settings);
+            const before = details.length;
+            tour.play();
+            await until(() => details.length > before);
+          };
+          tour.addEventListener('tour-error', ({ detail }) => {
+            details.push({ code: detail.code, status: detail.status, reason: detail.reason });
+          });
+          await refused({ refuse: 401, because: 'token_expired' });
+          await refused({ refuse: 404, because: 'no_such_tour' });
+          await refused({ refuse: 502 });
+          window.RTCPeerConnection = undefined;
+          await refused({ websocket: 4403, because: 'wrong_scope' });
+          await refused({ sse: 503, because: 'too_many_sessions' });
+          await refused({});
+          return details;
+        }"""
+    )
+    assert details == [
+        {"code": "denied", "status": 401, "reason": "token_expired"},
+        {"code": "not_found", "status": 404, "reason": "no_such_tour"},
+        {"code": "server", "status": 502, "reason": None},
+        {"code": "denied", "status": 403, "reason": "wrong_scope"},
+        {"code": "busy", "status": 503, "reason": "too_many_sessions"},
+        {"code": "ice", "status": None, "reason": None},
+    ]
+
+
 def test_a_road_that_carries_nothing_is_given_up(opened: Opened) -> None:
     page = opened()
     detail = page.evaluate(
