@@ -104,6 +104,24 @@ class AnswerPipe:
         self._ended = token.last
         return token
 
+    @property
+    def made(self) -> bool:
+        """The engine is done with it, though not all of it may be pulled."""
+        return self._ended or (self._reader is not None and self._reader.mailbox.ended)
+
+    async def begin(self) -> None:
+        """Ask the engine now, so that what it makes waits for the first pull; at once where it was asked before.
+
+        Raises:
+            UsageError: the engine cannot do what is asked.
+        """
+        if self._reader is None and not self._pulling:
+            try:
+                await self._begin()
+            except BaseException:
+                self._end()
+                raise
+
     async def aclose(self) -> None:
         """End the pipe, also for a pull that waits. Twice is once."""
         self._end()
@@ -120,6 +138,13 @@ class AnswerPipe:
         if self._reader is not None:
             self._reader.close()
 
+    async def _begin(self) -> None:
+        if self._prepare is not None:
+            await self._prepare()
+        if self._make is not None:  # else it was closed meanwhile
+            self._reader, self._make = self._make(self._sync_interval), None
+            self._reader.start()
+
     async def _fill(self) -> None:
         if self._pulling:
             raise UsageError("AnswerPipe is pulled twice at once; a pipe has one reader")
@@ -129,13 +154,10 @@ class AnswerPipe:
         self._pulling = True
         try:
             if self._reader is None:
-                if self._prepare is not None:
-                    await self._prepare()
-                if self._make is None:
-                    raise StopAsyncIteration  # closed meanwhile
-                self._reader, self._make = self._make(self._sync_interval), None
-                self._reader.start()
+                await self._begin()
             reader = self._reader
+            if reader is None:
+                raise StopAsyncIteration  # closed meanwhile
             while True:
                 now = clock()
                 self._ready.extend(reader.read(now))

@@ -93,6 +93,17 @@ class GuardedTextPipe:
             await self._pull()
         return self._ready.popleft()
 
+    @property
+    def made(self) -> bool:
+        """The pipe says that all of it is made, though not all may be judged (`BeginsAhead`)."""
+        return bool(getattr(self._pipe, "made", False))
+
+    async def begin(self) -> None:
+        """Let the pipe begin before it is pulled, where it can (`BeginsAhead`)."""
+        begin = getattr(self._pipe, "begin", None)
+        if begin is not None:
+            await begin()
+
     def sync_every(self, tokens: int) -> None:
         """Told to the pipe (T8). A mark lets nothing go of what is held here: it waits for a reason of its own."""
         follow = getattr(self._pipe, "sync_every", None)

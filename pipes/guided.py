@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe, played_already
 from multimodal.values import Token
 
-__all__ = ["GuidedTextPipe"]
+__all__ = ["BeginsAhead", "GuidedTextPipe"]
 
 BREAK = "\n\n"
 """Stands between two products, as between the passages of any tour."""
 
 
+@runtime_checkable
+class BeginsAhead(Protocol):
+    """A text pipe that can be made before it is pulled: `made` says that all of it is, `begin` asks for it."""
+
+    @property
+    def made(self) -> bool: ...
+
+    async def begin(self) -> None: ...
+
+
 class GuidedTextPipe:
     """Plays one answer after the other (T1-T7); the next is asked for when the one before it ended.
+
+    Where answers begin ahead (`BeginsAhead`) the next is asked for when the one before it is made, while it is still
+    heard at a narrator's pace: one is made at a time, and nobody waits for it between two passages.
 
     An answer that fails ends the pipe with its error; closing closes the answer that runs.
 
@@ -43,6 +57,7 @@ class GuidedTextPipe:
         self._answers, self._prepare = list(answers), prepare
         self._next = 0
         self._pipe: TextPipe | None = None
+        self._ahead: TextPipe | None = None
         self._over = False
 
     def __aiter__(self) -> GuidedTextPipe:
@@ -57,10 +72,11 @@ class GuidedTextPipe:
                 await prepare()
                 continue  # it may have been closed meanwhile
             if self._pipe is None:
-                self._pipe = self._answers[self._next]()
+                self._pipe, self._ahead = self._ahead or self._answers[self._next](), None
                 self._next += 1
             try:
                 item = await anext(self._pipe)
+                await self._look_ahead()
             except StopAsyncIteration:
                 ended = Token("")
             except BaseException:
@@ -79,9 +95,19 @@ class GuidedTextPipe:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """End the tour, and the answer that runs. Twice is once."""
+        """End the tour, and the answers that run. Twice is once."""
         self._over = True
         await self._close()
+        self._pipe, self._ahead = self._ahead, None
+        await self._close()
+
+    async def _look_ahead(self) -> None:
+        """Ask for the next answer where this one is made."""
+        pipe = self._pipe
+        if self._ahead is None and self._next < len(self._answers) and isinstance(pipe, BeginsAhead) and pipe.made:
+            ahead = self._ahead = self._answers[self._next]()
+            if isinstance(ahead, BeginsAhead):
+                await ahead.begin()
 
     async def _close(self) -> None:
         pipe, self._pipe = self._pipe, None

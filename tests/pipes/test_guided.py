@@ -15,7 +15,7 @@ from multimodal.pipes.guided import GuidedTextPipe
 from multimodal.pipes.guided_prompt import guided_messages, guided_turns, order_faults, templated
 from multimodal.pipes.script import ScriptTextPipe
 from multimodal.sync.conformance import check_text_pipe
-from multimodal.values import Product, ProductVariant
+from multimodal.values import Product, ProductVariant, Token
 from tests.support import run, virtual
 
 KETTLE = Product(
@@ -187,3 +187,85 @@ def test_a_failure_comes_out_and_ends_it() -> None:
 def test_a_chain_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="at least one"):
         GuidedTextPipe([], narrator="x")
+
+
+class Ahead(ScriptTextPipe):
+    """Made by its third token, as by an engine that is faster than its reader; says what happens to it."""
+
+    def __init__(self, name: str, told: list[str], *, fails: bool = False) -> None:
+        super().__init__([f"{name} ", "is ", "here", "."], gap=0.01)
+        self._name, self._told, self._fails = name, told, fails
+
+    @property
+    def made(self) -> bool:
+        return self._index >= 3
+
+    async def begin(self) -> None:
+        self._told.append(f"begin {self._name}")
+        if self._fails:
+            raise PipeError("no engine")
+
+    async def __anext__(self) -> Token:
+        token = await super().__anext__()
+        self._told.append(token.text)
+        return token
+
+    async def aclose(self) -> None:
+        self._told.append(f"close {self._name}")
+        await super().aclose()
+
+
+def test_the_next_answer_begins_when_the_one_before_it_is_made() -> None:
+    async def scenario() -> None:
+        told: list[str] = []
+        pipe = GuidedTextPipe([partial(Ahead, name, told) for name in "abc"], narrator="n")
+        text = "".join([token.text async for token in pipe])
+        assert text == "a is here.\n\nb is here.\n\nc is here."
+        assert told[:7] == ["a ", "is ", "here", "begin b", ".", "close a", "b "]
+        assert told.count("begin b") == told.count("begin c") == 1
+        assert "begin a" not in told
+
+    virtual(scenario())
+
+
+def test_closing_closes_the_answer_that_began_ahead_too() -> None:
+    async def scenario() -> None:
+        told: list[str] = []
+        pipe = GuidedTextPipe([partial(Ahead, name, told) for name in "abc"], narrator="n")
+        for _ in range(3):
+            await anext(pipe)
+        await pipe.aclose()
+        await pipe.aclose()
+        assert told[3:] == ["begin b", "close a", "close b"]
+        with pytest.raises(StopAsyncIteration):
+            await anext(pipe)
+
+    virtual(scenario())
+
+
+def test_an_answer_that_cannot_begin_ends_the_tour_with_its_error() -> None:
+    async def scenario() -> None:
+        told: list[str] = []
+        pipe = GuidedTextPipe([partial(Ahead, "a", told), partial(Ahead, "b", told, fails=True)], narrator="n")
+        with pytest.raises(PipeError, match="no engine"):
+            [token async for token in pipe]
+        assert told[-2:] == ["close a", "close b"]
+
+    virtual(scenario())
+
+
+def test_what_has_to_be_prepared_is_before_the_first_answer_is_made() -> None:
+    async def scenario() -> None:
+        told: list[str] = []
+
+        async def prepare() -> None:
+            told.append("prepared")
+
+        pipe = GuidedTextPipe([partial(Ahead, name, told) for name in "ab"], narrator="n", prepare=prepare)
+        assert told == []
+        await anext(pipe)
+        await anext(pipe)
+        assert told == ["prepared", "a ", "is "]
+        await pipe.aclose()
+
+    virtual(scenario())

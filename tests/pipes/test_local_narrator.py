@@ -174,6 +174,23 @@ def test_a_viewer_who_leaves_frees_the_row(loads: list[float]) -> None:
     run(scenario())
 
 
+def test_the_next_passage_is_made_while_the_one_before_it_is_heard(loads: list[float]) -> None:
+    async def scenario() -> None:
+        tour = demo_tour(Narrator("local"))
+        tour.prepare()
+        before, finished = stats().finished, []
+        pipe = tour.text_pipe(Settings(speed=10.0))
+        text = ""
+        async for token in pipe:
+            text += token if isinstance(token, str) else token.text
+            finished.append((text.count("\n\n"), stats().finished - before))
+        # Somewhere in each passage but the last two, two more are made than are told.
+        assert all(max(made for told, made in finished if told == number) >= number + 2 for number in range(6))
+        assert stats().row_steps - stats().steps <= 2, "one is made at a time"
+
+    run(scenario())
+
+
 def test_a_viewer_who_leaves_while_the_model_is_read_starts_nothing(loads: list[float]) -> None:
     async def scenario() -> None:
         pipe = narrator.narrator_pipe(PRODUCTS)
