@@ -19,8 +19,8 @@ two that BBR goes by: Cardwell et al., "BBR: Congestion-Based Congestion Control
     W4  A part is what the link carries in `PART_TIME`, one packet at least: words wait behind no more than that.
     W5  Parts are paced: without that a window that opens leaves at once, and stands in the link's queue. The pace is
         `FIRST_PACE` times the rate while the road still finds its speed, and `PACE` times once three round trips in a
-        row with enough to send have brought no rate a quarter higher. It is `PACE`, too, from a time without anything
-        to send to the first ack of what was sent after it, since no acks hold back a whole window then.
+        row with enough to send have brought no rate a quarter higher. After a time without anything to send it is
+        `PACE`, too, for what follows the first `LEAST_BYTES` until they are acknowledged: no acks hold it back.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class Window:
     def sent(self, total_bytes: int, now: float) -> None:
         """A part has left; `total_bytes` with it, in all."""
         if self._rates.known:
-            restarts = self._acked <= self._idle_bytes
-            pace = PACE if restarts or self._rounds >= _PLATEAU_ROUNDS else FIRST_PACE
+            blind = self._acked <= self._idle_bytes < total_bytes - LEAST_BYTES
+            pace = PACE if blind or self._rounds >= _PLATEAU_ROUNDS else FIRST_PACE
             takes = (total_bytes - self._sent) / (pace * self._rates.value)
             self._paced_until = max(self._paced_until, now) + takes
         if self._sent <= self._acked:
