@@ -31,7 +31,7 @@ def add_narrator(group: Any) -> None:
         " written words, or a catalogue's plain ones; local = a small language model on this machine, in English, which"
         " the first tour fetches (93 MB); URL = an OpenAI-compatible server",
     )
-    group.add_argument("--model", default=_DEFAULTS["model"], metavar="NAME", help="of the server at URL")
+    group.add_argument("--model", default=_DEFAULTS["model"], metavar="NAME", help="the model of the server at URL")
     group.add_argument(
         "--lang", default=None, metavar="en|zh", help="language of the narration (default: the catalogue's)"
     )
@@ -39,9 +39,15 @@ def add_narrator(group: Any) -> None:
         "--tone", default=_DEFAULTS["tone"], metavar="plain|warm|brisk", help="asked of the model at URL (default warm)"
     )
     group.add_argument(
-        "--words", type=int, default=_DEFAULTS["words"], metavar="N", help="asked of it for each product (default 40)"
+        "--words",
+        type=int,
+        default=_DEFAULTS["words"],
+        metavar="N",
+        help="asked of that model for each product (default 40)",
     )
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="another one gives other words (default 0)")
+    group.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="another one gives other words, but of script (default 0)"
+    )
     group.add_argument(
         "--guard",
         default=_DEFAULTS["guard"],

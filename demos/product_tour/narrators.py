@@ -51,7 +51,8 @@ class Narrator(msgspec.Struct, frozen=True):
         guard: what the fact guard does with a model's false sentence: one of `GUARDS`; "" = ``hold``.
 
     Raises:
-        UsageError: another name, a URL without a model, a model without a URL, a guard where no model speaks.
+        UsageError: another name, a URL without a model, or what this narrator has no use for: a model, tone or length
+            without a URL, a guard where no model speaks, a seed of the script.
     """
 
     name: str = DEFAULT
@@ -81,6 +82,11 @@ class Narrator(msgspec.Struct, frozen=True):
             )
         if self.words < 5:
             raise UsageError(f"--words {self.words} is no length for a passage; give 5 or more")
+        if not self.remote and (self.tone, self.words) != ("warm", WORDS):
+            given = f"--tone {self.tone}" if self.tone != "warm" else f"--words {self.words}"
+            raise UsageError(f"{given} is asked of a model at a URL; --narrator {self.name} has its own way of telling")
+        if self.seed and self.name == SCRIPT:
+            raise UsageError(f"--seed {self.seed} gives other words, and --narrator script has only its own")
 
     @property
     def remote(self) -> bool:
