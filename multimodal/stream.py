@@ -241,7 +241,8 @@ class MultiModalStream:
     def interrupt(self, epoch: int | None = None) -> Heard | None:
         """Stop the turn that is being told (R9): generation stops, nothing of it comes out again, the epoch rises.
 
-        The stream stays open for another turn: `say`, or `finish` to end it.
+        The stream stays open for another turn, and silent without a limit until it comes: `say` or `ask` tell one,
+        `finish` and `aclose` end the stream. A turn that was left cannot be taken up again; `pause` is for that.
 
         Args:
             epoch: the epoch that the caller wants to stop; a stop that comes late and names an older one is refused,

@@ -125,7 +125,12 @@ export class ProductTour extends HTMLElement {
   play(): void;
   pause(): void;
   restart(): void;
-  /** Stops what is being told: nothing of it is shown any more. Does nothing unless the tour is playing or paused. */
+  /**
+   * Stops what is being told: nothing of it is shown any more. Does nothing unless the tour is playing or paused. The stage
+   * is then empty and the tour stays open, `playing` and silent, for as long as this page stays: until `ask` brings an
+   * answer, the shop's server says another turn or ends the tour, or `restart` begins a new one. Nothing goes on by itself;
+   * to stop and go on later is `pause`. Where this viewer may not interrupt, the tour goes on from where it stands.
+   */
   interrupt(): void;
   /**
    * Interrupts with a question of at most 2,000 characters; what follows is the answer, and with it the tour ends. Ends a

@@ -525,7 +525,10 @@ export class ProductTour extends HTMLElement {
     this._set('paused');
   }
 
-  /** Stops what is being told. Of what is already on its way nothing is shown any more; the tour stays open. */
+  /**
+   * Stops what is being told. Of what is already on its way nothing is shown any more. The tour stays open, and silent, until
+   * the server says another turn or ends it: `ask`, `restart` and the shop have a next step, `pause` is for going on later.
+   */
   interrupt() {
     this.#turn({ type: 'interrupt' });
   }

@@ -280,7 +280,7 @@ class ViewerProtocol:
         self._out.append(wire.encode(wire.Resume()))
 
     def interrupt(self) -> None:
-        """Leave the turn that is being told (V7)."""
+        """Leave the turn that is being told (V7); what comes next, if anything, is the application's or an `ask`'s."""
         self._leave(wire.Interrupt(self.epoch))
 
     def ask(self, text: str) -> None:

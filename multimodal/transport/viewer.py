@@ -165,7 +165,10 @@ class Viewer:
         self._flush()
 
     def interrupt(self) -> None:
-        """Leave the turn that is being told: nothing of it is shown from now on."""
+        """Leave the turn that is being told: nothing of it is shown from now on.
+
+        The tour stays open, and silent until the application says another turn or ends it, or this viewer asks.
+        """
         self.say(ViewerProtocol.interrupt)
 
     def ask(self, text: str) -> None:

@@ -181,6 +181,31 @@ def test_an_interruption_leaves_the_word_to_the_application() -> None:
     virtual(scenario())
 
 
+@pytest.mark.parametrize("then", ["ask", "finish", "leave"])
+def test_an_interruption_that_nobody_follows_up_stays_open_until_somebody_does(then: str) -> None:
+    async def scenario() -> None:
+        stage = Stage(MultiModalStream(ScriptTextPipe(LONG), images(), cues=[], on_ask=answering))
+        await asyncio.sleep(1.0)
+        stage.viewer.interrupt()
+        await asyncio.sleep(120.0)
+        seen = stage.viewer.seen
+        assert isinstance(seen.events[-1], Interrupted)
+        if then == "leave":
+            stage.viewer.say(lambda protocol: protocol.bye("seen enough"))
+            assert (await stage.end()).ended == "closed"
+            assert stage.session.reason == "seen enough"
+            return
+        if then == "ask":
+            stage.viewer.ask("How much does it hold?")
+        else:
+            stage.stream.finish()
+        assert (await stage.end()).ended == "end"
+        last = seen.events[-1].epoch
+        assert text_of(seen, last) == (ANSWER if then == "ask" else "")
+
+    virtual(scenario())
+
+
 @pytest.mark.parametrize("message", [wire.Interrupt(0), wire.Ask(0, "again?"), wire.Ask(7, "early?")])
 def test_a_stop_that_names_another_epoch_changes_nothing(message: wire.Interrupt | wire.Ask) -> None:
     async def scenario() -> None:
