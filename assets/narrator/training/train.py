@@ -1,4 +1,4 @@
-"""Trains the local narrator's adapter: low-rank products beside every linear layer of a frozen SmolLM2-135M-Instruct.
+"""Trains the local narrator's adapter: low-rank products beside the linear layers of a frozen SmolLM2-135M-Instruct.
 
     .venv/bin/python -m multimodal.assets.narrator.training.train --out adapter.safetensors
 
@@ -28,8 +28,10 @@ from multimodal.pipes.narrator_model import narrator_model
 __all__ = ["main"]
 
 RANK, ALPHA = 8, 16
+FIRST_LAYER = 8
+"""Layers below it stay as they are: what letters and words are is known there, and a quarter of the time is saved."""
 LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-BATCH, STEPS, RATE, WARM_UP = 8, 1100, 1e-3, 40
+BATCH, STEPS, RATE, WARM_UP = 4, 800, 1e-3, 40
 SEED = 7
 CHECKPOINT = 100
 """Steps between two checkpoints: a run that is cut off has not been for nothing."""
@@ -58,17 +60,22 @@ class Adapted(nn.Module):
 
 
 def adapt(model: nn.Module) -> dict[str, Adapted]:
-    """Put an `Adapted` in the place of every linear layer of a block; gives them by name."""
+    """Put an `Adapted` in the place of each linear layer that is trained; gives them by name."""
     model.requires_grad_(False)
     found = {
         name: Adapted(layer)
         for name, layer in model.named_modules()
-        if isinstance(layer, nn.Linear) and name.rpartition(".")[2] in LINEARS
+        if isinstance(layer, nn.Linear) and name.rpartition(".")[2] in LINEARS and _layer(name) >= FIRST_LAYER
     }
     for name, adapted in found.items():
         parent, _, own = name.rpartition(".")
         setattr(model.get_submodule(parent), own, adapted)
     return found
+
+
+def _layer(name: str) -> int:
+    """The number of the layer in a module's path, as in `model.layers.8.mlp.up_proj`."""
+    return int(name.split(".layers.", 1)[1].split(".", 1)[0])
 
 
 def save(adapters: dict[str, Adapted], path: Path) -> None:
@@ -142,7 +149,9 @@ def main(words: Sequence[str] | None = None) -> None:
     torch.manual_seed(options.seed)
     dice = random.Random(options.seed)
     tokenizer: Any = AutoTokenizer.from_pretrained(home)
-    model: Any = AutoModelForCausalLM.from_pretrained(home, dtype=getattr(torch, options.dtype))
+    kind = getattr(torch, options.dtype)
+    # Of so few tokens plain attention is the faster one, forth and back.
+    model: Any = AutoModelForCausalLM.from_pretrained(home, dtype=kind, attn_implementation="eager")
     model.train()
     adapters = adapt(model)
     weights = [weight for adapted in adapters.values() for weight in (adapted.a, adapted.b)]
