@@ -2,7 +2,8 @@
 
 G1  A claim belongs to the product that was named last before it; where its sentence names one only later, to that.
     Before any product is named, and in sentences that sum up, the sheets of all products count; times and counts
-    are no claims there.
+    are no claims there. A name that goes on with a capital letter is another's: "the Basketball Shoe" does not speak
+    of the Basketball.
 G2  A number counts with its unit: 1.5 litres on the sheet does not allow 1.5 kilograms. A number without a unit is
     allowed where the sheet has that number at all. How it is written does not count: digits, words, separators.
 G3  A material, a colour or a brand counts where the sheet has the word anywhere: in a fact, the title, the
@@ -178,6 +179,7 @@ class FactGuard:
         """The violations of a sentence, and the product that is spoken of behind it."""
         named = self.mentions(sentence)
         inside = [(mention.start, mention.end) for mention in named]
+        named = [mention for mention in named if not _NAME_GOES_ON.match(sentence, mention.end)]
         found: list[Violation] = []
         for claim in claims(sentence, self._brands):
             # A product's own name may hold anything: "Copper Kettle 1.5".
@@ -240,6 +242,9 @@ _PERIOD = re.compile(r"(?:\b(?:an?|one|per)\s+|一)(day|week|month|year|天|周|
 _HAN_MATERIAL = re.compile(
     "|".join(sorted((word for word in MATERIALS if not word.isascii() and len(word) > 1), key=len, reverse=True))
 )
+
+
+_NAME_GOES_ON = re.compile(r"\s[A-Z][a-z]")
 
 
 def _decimal(digits: str) -> Decimal:

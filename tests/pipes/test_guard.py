@@ -14,7 +14,7 @@ from multimodal.errors import UsageError
 from multimodal.pipes.catalog import load_catalog
 from multimodal.pipes.claims import claims
 from multimodal.pipes.extractive import extractive_segments
-from multimodal.pipes.facts import FactSheet
+from multimodal.pipes.facts import Fact, FactSheet
 from multimodal.pipes.guard import FactGuard
 from multimodal.values import Product
 from tests.pipes.guard_sentences import FALSE, FALSE_LATER, TRUE, TRUE_LATER, Case
@@ -219,6 +219,15 @@ def test_a_claim_is_of_the_product_that_was_named_last() -> None:
     assert [(each.said, each.product) for each in found] == [("24 euros", "halo-kettle")]
     assert "89 euros" in str(found[0])
     assert guard("en").violations("It costs 24 euros.") == []
+
+
+def test_a_longer_name_is_another_s() -> None:
+    ball = FactSheet("ball", "Basketball", facts=(Fact("price", "20 euros", "price"),))
+    shoe = FactSheet("shoe", "Hi-Top Basketball Shoe", facts=(Fact("price", "80 euros", "price"),))
+    guard = FactGuard([ball, shoe])
+    assert not guard.violations("The Hyperdunkz Basketball Shoe, as they say, costs 80 euros.", "shoe")
+    assert not guard.violations("Here is the Basketball. It costs 20 euros.", "shoe")
+    assert [each.product for each in guard.violations("The Basketball costs 80 euros.", "shoe")] == ["ball"]
 
 
 def test_a_guard_needs_sheets() -> None:
