@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Sequence
 
 import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from multimodal.errors import LeaseLost, UsageError
-from multimodal.journal import Journal, Mark, MemoryJournal, journal_from_url
+from multimodal.journal import Entry, Journal, Lease, Mark, MemoryJournal, journal_from_url
 from tests.journal_checks import CHECKS, LEASE, Check, entry
 from tests.journal_machine import JournalMachine, machine_case
 from tests.support import run
@@ -34,9 +37,77 @@ class MemoryStore:
         return None
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_in_memory(check: Check) -> None:
-    run(check(MemoryStore()))
+@pytest.mark.parametrize("rule", CHECKS, ids=lambda rule: rule.__name__)
+def test_in_memory(rule: Check) -> None:
+    """The rule's name is the claim; what follows shows that none of them passes by itself."""
+    run(rule(MemoryStore()))
+
+
+class Hollow:
+    """A journal that takes everything and keeps nothing."""
+
+    async def open(self, session: str, writer: str) -> Lease:
+        return Lease(session, writer, 1)
+
+    async def renew(self, lease: Lease) -> None: ...
+
+    async def release(self, lease: Lease) -> None: ...
+
+    async def append(self, lease: Lease, entries: Sequence[Entry]) -> None: ...
+
+    async def read(self, session: str, after_seq: int, limit: int = 256) -> list[Entry]:
+        return []
+
+    async def first_seq(self, session: str) -> int:
+        return 0
+
+    async def last_seq(self, session: str) -> int:
+        return -1
+
+    async def mark(self, lease: Lease, mark: Mark) -> None: ...
+
+    async def snapshot(self, session: str) -> Mark | None:
+        return None
+
+    async def drop(self, session: str) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Haunted(Hollow):
+    """It knows sessions that never were."""
+
+    async def last_seq(self, session: str) -> int:
+        return 7
+
+
+class ClosesOnce(Hollow):
+    """It minds being closed again."""
+
+    closed = False
+
+    async def aclose(self) -> None:
+        assert not self.closed, "it is closed already"
+        self.closed = True
+
+
+BROKEN: dict[str, type[Hollow]] = {
+    "an_unknown_session_is_empty": Haunted,
+    "closing_twice_is_closing_once": ClosesOnce,
+}
+"""What breaks the rules that hold of an empty journal, too."""
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'Hollow")  # those that a rule had ready, and did not come to
+@pytest.mark.parametrize("rule", CHECKS, ids=lambda rule: rule.__name__)
+def test_a_broken_journal_breaks_every_rule(rule: Check) -> None:
+    class Store(MemoryStore):
+        def journal(self, *, keep_events: int = 1000, keep_seconds: float = 1000.0) -> Journal:
+            return BROKEN.get(rule.__name__, Hollow)()
+
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        run(rule(Store()))
+    gc.collect()
 
 
 class MemoryMachine(JournalMachine):
@@ -47,6 +118,31 @@ class MemoryMachine(JournalMachine):
 
 
 TestMemoryMachine = machine_case(MemoryMachine, examples=80)
+
+
+class Forgetful(MemoryJournal):
+    """Says that it has kept what it has not, where it is the fourth bundle."""
+
+    async def append(self, lease: Lease, entries: Sequence[Entry]) -> None:
+        await super().append(lease, [each for each in entries if each.first != 3])
+
+
+def test_random_work_finds_a_journal_that_loses_one_bundle() -> None:
+    class ForgetfulStore(MemoryStore):
+        def journal(self, *, keep_events: int = 1000, keep_seconds: float = 1000.0) -> Journal:
+            self._journal = self._journal or Forgetful(
+                keep_events=keep_events, keep_seconds=keep_seconds, lease_seconds=LEASE, clock=lambda: self.now
+            )
+            return self._journal
+
+    class ForgetfulMachine(JournalMachine):
+        def make_store(self) -> MemoryStore:
+            return ForgetfulStore()
+
+    # The first that is found will do: to make it short would take minutes.
+    search = settings(max_examples=80, deadline=None, phases=[Phase.generate], report_multiple_bugs=False)
+    with pytest.raises((AssertionError, UsageError)):
+        run_state_machine_as_test(ForgetfulMachine, settings=search)
 
 
 def test_a_session_whose_writer_does_nothing_leaves_nothing() -> None:

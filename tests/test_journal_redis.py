@@ -56,12 +56,14 @@ class RedisStore:
         return None
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_on_redis(check: Check, redis_server: RedisServer) -> None:
+@pytest.mark.parametrize("rule", CHECKS, ids=lambda rule: rule.__name__)
+def test_on_redis(rule: Check, redis_server: RedisServer) -> None:
+    """The rule's name is the claim; `tests.test_journal` shows that none of them passes by itself."""
+
     async def scenario() -> None:
         store = RedisStore(redis_server)
         try:
-            await check(store)
+            await rule(store)
         finally:
             for journal in store.journals:
                 await journal.aclose()
@@ -70,6 +72,8 @@ def test_on_redis(check: Check, redis_server: RedisServer) -> None:
 
 
 def test_random_work_agrees_with_a_model(redis_server: RedisServer) -> None:
+    """`JournalMachine` asserts it at every step; `tests.test_journal` shows that it finds a bundle that was lost."""
+
     class RedisMachine(JournalMachine):
         def make_store(self) -> RedisStore:
             return RedisStore(redis_server)
