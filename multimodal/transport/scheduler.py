@@ -276,7 +276,10 @@ class SendScheduler:
             self._ping_id += 1
             return encode(Ping(self._ping_id, now * 1000))
         if self._pieces or self._bundles:
-            return self._next_bundle(now) if self._text_may_leave(buffered_amount) else None
+            if self._text_may_leave(buffered_amount):
+                return self._next_bundle(now)
+            self._window.look(now, could=False)
+            return None
         if self._tick_delays and now >= self._tick_from + self._tick_delays[0]:
             # One at a time: ticks that came due together would only be one packet, and prove nothing more.
             self._tick_delays = tuple(d for d in self._tick_delays if self._tick_from + d > now)
@@ -318,6 +321,7 @@ class SendScheduler:
     def _next_part(self, buffered_amount: int, now: float) -> bytes | None:
         key = self._pictures.first
         if key is None:
+            self._window.look(now, could=False)
             return None
         payload_bytes = min(self._room_for_payload(key, 1), self._step_bytes())
         if not self._part_may_leave(buffered_amount, self._pictures.next_size(payload_bytes), now):
@@ -334,8 +338,8 @@ class SendScheduler:
         return min(self.part_bytes, self._window.part_bytes)
 
     def _part_may_leave(self, buffered_amount: int, size_bytes: int, now: float) -> bool:
-        room = self.window_bytes - self.unacked_bytes
-        return buffered_amount == 0 and size_bytes <= room and now >= self._window.ready_at
+        could = buffered_amount == 0 and size_bytes <= self.window_bytes - self.unacked_bytes
+        return self._window.look(now, could=could) and could
 
     def next_timer(self, now: float) -> float | None:
         """When something is due though nothing came in: a ping, a tick, a verdict on the peer; None before S1."""

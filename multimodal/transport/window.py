@@ -21,6 +21,9 @@ two that BBR goes by: Cardwell et al., "BBR: Congestion-Based Congestion Control
         `FIRST_PACE` times the rate while the road still finds its speed, and `PACE` times once three round trips in a
         row with enough to send have brought no rate a quarter higher. After a time without anything to send it is
         `PACE`, too, for what follows the first `LEAST_BYTES` until they are acknowledged: no acks hold it back.
+    W6  What the pace alone held back makes good the time by which its timer came late. Else a busy loop would send one
+        part each time it looks, measure that as the link's rate, and never find a higher one: 10 KB/s where it looks
+        every 100 ms. The window still bounds what leaves at once.
 """
 
 from __future__ import annotations
@@ -78,7 +81,7 @@ class _Sent(NamedTuple):
 
 
 class Window:
-    """What one viewer's road takes (W1-W5 above)."""
+    """What one viewer's road takes (W1-W6 above)."""
 
     def __init__(self) -> None:
         self._parts: deque[_Sent] = deque()
@@ -86,6 +89,8 @@ class Window:
         self._acked_at = self._acked_sent_at = 0.0
         self._rates, self._trips = _Best(), _Best()
         self._paced_until = 0.0
+        self._held = False
+        """A part waited for its time and for nothing else, and nothing else has held one back since."""
         self._round_end = 0
         self._round_counts = False
         self._rounds = 0
@@ -110,13 +115,19 @@ class Window:
         """When the next part may leave (W5)."""
         return self._paced_until - _BURST
 
+    def look(self, now: float, *, could: bool) -> bool:
+        """Whether the pace lets the next part leave; `could` = nothing else holds it back, which is remembered (W6)."""
+        ready = now >= self.ready_at
+        self._held = could and (self._held or not ready)
+        return ready
+
     def sent(self, total_bytes: int, now: float) -> None:
         """A part has left; `total_bytes` with it, in all."""
         if self._rates.known:
             blind = self._acked <= self._idle_bytes < total_bytes - LEAST_BYTES
             pace = PACE if blind or self._rounds >= _PLATEAU_ROUNDS else FIRST_PACE
             takes = (total_bytes - self._sent) / (pace * self._rates.value)
-            self._paced_until = max(self._paced_until, now) + takes
+            self._paced_until = (self._paced_until if self._held else max(self._paced_until, now)) + takes
         if self._sent <= self._acked:
             # Nothing was under way: the time without does not count.
             self._acked_at = self._acked_sent_at = now

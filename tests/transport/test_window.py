@@ -1,8 +1,9 @@
-"""Rules W1-W5 of the window: on a link of any rate and length it fills the link, and little more."""
+"""Rules W1-W6 of the window: on a link of any rate and length it fills the link, and little more."""
 
 from __future__ import annotations
 
 import heapq
+import math
 from itertools import count
 
 import pytest
@@ -28,11 +29,17 @@ ACK_BYTES, ACK_DELAY = 16 * 1024, 0.050
 
 
 class Link:
-    """A scheduler, a viewer that acknowledges as the player does, and a link between them; all on one heap of times."""
+    """A scheduler, a viewer that acknowledges as the player does, and a link between them; all on one heap of times.
 
-    def __init__(self, rate: float, round_trip: float) -> None:
+    Args:
+        rate: bytes a second.
+        round_trip: seconds.
+        busy: seconds between two looks of both ends at what has come and what is due; 0 = they look at once.
+    """
+
+    def __init__(self, rate: float, round_trip: float, busy: float = 0.0) -> None:
         profile = LinkProfile(delay=round_trip / 2, bytes_per_s=rate, queue_bytes=2**24)
-        self.rate = rate
+        self.rate, self.busy = rate, busy
         self.down, self.up = SimulatedLink(profile), SimulatedLink(profile)
         self.scheduler = SendScheduler()
         self.scheduler.start(0.0)
@@ -61,6 +68,9 @@ class Link:
         self.now = end
 
     def _at(self, time: float, what: str, value: int = 0) -> None:
+        if self.busy:
+            looks = math.ceil(time / self.busy - 1e-6)
+            time = max(looks, round(self.now / self.busy) + (what == "_pump")) * self.busy
         heapq.heappush(self._heap, (time, next(self._order), what, value))
 
     def _pump(self, _: int = 0) -> None:
@@ -206,6 +216,32 @@ def test_w5_the_pace_falls_once_the_speed_is_found() -> None:
         window.acked(sent, now)
     assert paces[0] == FIRST_PACE
     assert paces[-1] == PACE
+
+
+@pytest.mark.parametrize("busy", [0.03, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize(("rate", "round_trip"), [(6_250_000, 0.01), (1_250_000, 0.05), (500_000, 0.1)])
+def test_w6_a_busy_loop_is_no_slow_link(rate: int, round_trip: float, busy: float) -> None:
+    link = Link(rate, round_trip, busy)
+    link.send(200_000, 600.0)
+    link.queues.clear()
+    begin = link.now
+    took = link.send(1_000_000, 600.0) - begin
+    looks = took / busy
+    assert 1_000_000 / looks > min(ACK_BYTES, rate * busy / 2), "bytes each time it looked"
+    assert max(link.queues) * rate <= link.scheduler.window_bytes
+
+
+def test_w6_what_the_window_held_back_has_nothing_to_make_good() -> None:
+    window = Window()
+    window.sent(100_000, 0.0)
+    window.acked(100_000, 1.0)
+    for at, could in ((1.0, True), (1.1, False)):
+        window.sent(window._sent + 100_000, at)
+        assert not window.look(at, could=could)
+        before = window._paced_until
+        window.look(before + 5.0, could=could)
+        window.sent(window._sent + 1_000, before + 5.0)
+        assert (window._paced_until < before + 5.0) is could
 
 
 def test_words_pass_while_a_picture_fills_the_link() -> None:
