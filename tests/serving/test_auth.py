@@ -431,5 +431,8 @@ def test_a_bound_is_a_whole_number(limit: Any) -> None:
         Spent(limit=limit)
 
 
-def test_it_needs_no_end() -> None:
-    run(Spent().aclose())
+def test_ending_it_forgets_nothing() -> None:
+    table = Spent()
+    table.close(GRANT, now=NOW)
+    run(table.aclose())
+    assert spent(table, GRANT, NOW)

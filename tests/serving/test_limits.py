@@ -161,6 +161,7 @@ def test_a_player_that_tries_once_a_second_on_two_roads_is_never_refused() -> No
     for second in range(600):
         traffic.come_back("seat", NOW + second)
         traffic.come_back("seat", NOW + second)
+    assert traffic.refused == 0
 
 
 def test_seats_that_nobody_counted_do_no_harm() -> None:
