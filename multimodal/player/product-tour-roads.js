@@ -239,6 +239,7 @@ class Journey {
 
   #told(road, message) {
     const { seat } = this, { type, id } = message ?? {};
+    road.at = now();
     if (type === 'pong') seat.unsaid = seat.unsaid.filter(({ ping }) => ping > id);
     if (type === 'bye') {
       this.#said = message.reason;
@@ -380,7 +381,10 @@ class Journey {
     if (!this.#alive() || !this.#kind) return;
     if (road.over) {
       if (now() - this.#began > BACKOFF_MS[1]) this.#attempt();
-    } else if (road.heard) road.silent = Math.max(road.silent, SILENT_S - 1); // a sign of life within a second or two
+    } else if (road.heard) { // a sign of life within a second or two
+      road.silent = Math.max(road.silent, SILENT_S - 1);
+      road.at = Math.max(road.at, now() - SILENT_S * 500);
+    }
   }
 
   // ---- pictures
@@ -422,9 +426,15 @@ class Journey {
   /** Twice a second: parts that came spoilt, or not at all, are asked for again. */
   #watch() {
     const { seat } = this, { road } = seat, t = now();
-    if (road.over || !road.heard || road.pull) return;
     if (road.bytes !== this.#bytes) this.#bytesAt = t;
     this.#bytes = road.bytes;
+    if (road.over || !road.heard) return;
+    // Sooner than the road's own beat, which is coarse; but not by the clock alone, which goes on while a page sleeps.
+    if (road.silent >= SILENT_S && t - Math.max(road.at, this.#bytesAt) > SILENT_S * 1000) {
+      road.silent = SILENT_S + 1;
+      return road.fail();
+    }
+    if (road.pull) return;
     for (const picture of seat.pictures.values()) {
       const { key, parts, settled, whole } = picture;
       if (!parts || settled || whole) continue;

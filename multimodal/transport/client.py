@@ -332,9 +332,14 @@ class ViewerProtocol:
         """Seconds since the server was last heard."""
         return now - self._heard
 
+    @property
+    def silent_at(self) -> float:
+        """When the server will have said nothing for `SERVER_SILENT` seconds: connect anew then (V6)."""
+        return self._heard + SERVER_SILENT
+
     def silent(self, now: float) -> bool:
-        """The server has said nothing for `SERVER_SILENT` seconds: connect anew (V6)."""
-        return self.quiet(now) >= SERVER_SILENT
+        """Whether it is time for that."""
+        return now >= self.silent_at
 
     def _ack(self) -> None:
         self._ack_at = None

@@ -185,7 +185,7 @@ class Viewer:
 
     async def _step(self) -> None:
         now = self._loop.time()
-        wake = min([self.protocol.next_timer(), *(at for at, _ in self._decoding)])
+        wake = min([self.protocol.next_timer(), self.protocol.silent_at, *(at for at, _ in self._decoding)])
         try:
             async with asyncio.timeout(max(wake - now, 0.0)) as self._patience:
                 inbound = await self.link.receive()

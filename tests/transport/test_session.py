@@ -20,7 +20,7 @@ from multimodal.stream import MultiModalStream
 from multimodal.sync.link import LinkProfile
 from multimodal.sync.log import SyncLog
 from multimodal.transport.base import Inbound
-from multimodal.transport.client import ViewerProtocol
+from multimodal.transport.client import SERVER_SILENT, ViewerProtocol
 from multimodal.transport.memory import MemoryLink, memory_link
 from multimodal.transport.scheduler import CONGESTED_BYTES, PEER_GONE, PEER_QUIET
 from multimodal.transport.session import Limits, ViewerSession
@@ -500,14 +500,20 @@ def test_a_viewer_that_drops_the_link_ends_the_session() -> None:
     virtual(scenario())
 
 
-def test_a_silent_server_is_noticed_by_the_viewer() -> None:
+@pytest.mark.parametrize("after", [0.1, 0.9, 1.3, 2.0])
+def test_a_silent_server_is_noticed_at_the_very_instant_whenever_pings_are_due(after: float) -> None:
     async def scenario() -> None:
+        loop = asyncio.get_running_loop()
         server, client = memory_link()
         watching = asyncio.ensure_future(Viewer(client).watch())
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(after)
+        server.send_event(wire.encode(wire.Ping(1, 0.0)))
+        heard = loop.time()
+        await asyncio.sleep(0.001)
         server.sever()
         with pytest.raises(ChannelClosedError, match="said nothing for 3 s"):
             await watching
+        assert heard + SERVER_SILENT <= loop.time() < heard + SERVER_SILENT + 0.01
 
     virtual(scenario())
 
