@@ -193,10 +193,10 @@ def test_it_plays_stands_still_and_shows_its_own_measurements(visit: Any, width:
     page = visit(viewport={"width": width, "height": height})
     page.evaluate(_TOUR)
     result = page.evaluate(
-        """() => ({live: Object.fromEntries(
+        """async () => ({live: Object.fromEntries(
                      Array.from(document.querySelectorAll('[data-live]'), (e) => [e.dataset.live, e.textContent])),
                    current: document.querySelector('.range [aria-current]').dataset.product,
-                   wide: document.documentElement.scrollWidth - innerWidth, shift: window.shift,
+                   wide: document.documentElement.scrollWidth - innerWidth, shift: await shifted(),
                    stage: root.querySelector('[part=stage]').getBoundingClientRect().bottom <= innerHeight,
                    words: root.querySelector('[part=text]').getBoundingClientRect().bottom <= innerHeight,
                    focus: root.activeElement?.className})"""

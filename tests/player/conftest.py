@@ -77,17 +77,19 @@ def _answer(route: Route, page: str) -> None:
 
 @pytest.fixture
 def playing(opened: Opened) -> Opened:
-    """As `opened`, and the tour has begun: the hello has come and `start` was applied."""
+    """As `opened`, and the tour has begun: `start` was applied, and the module that finds roads is there."""
 
     def play(attributes: str = "", **options: Any) -> Page:
         page = opened(attributes, **options)
         page.evaluate(
             """async () => {
+              let road;
+              tour.addEventListener('tour-road', () => road = true, {once: true});
               tour.play();
               await until(() => peer.of('hello').length === 1);
               const kettle = {id: 'k', title: 'Halo Kettle', price: '89.00', currency: 'EUR', aliases: [], url: ''};
               peer.bundle(peer.start([kettle]));
-              await until(() => peer.of('painted').length === 1);
+              await until(() => peer.of('painted').length === 1 && road);
             }"""
         )
         return page

@@ -125,14 +125,17 @@ function crc32(bytes) {
   return (crc ^ 0xffffffff) >>> 0;
 }
 
+// The limit is for what never comes: a busy machine may be long about what does.
 window.until = async (holds, what = String(holds)) => {
-  const limit = performance.now() + 15000;
-  while (!holds()) {
-    if (performance.now() > limit) throw new Error(`waited 15 s for ${what}; got ${JSON.stringify(peer.got.slice(-5))}`);
+  const limit = performance.now() + 60000;
+  while (!await holds()) {
+    if (performance.now() > limit) throw new Error(`waited 60 s for ${what}; got ${JSON.stringify(peer.got.slice(-5))}`);
     await new Promise((done) => setTimeout(done, 5));
   }
 };
 window.frames2 = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+// The player tells of each thing in a task of its own, behind what it did: after one more, all listeners have heard.
+window.told = () => new Promise((done) => setTimeout(done));
 
 window.fetch = async (url, init = {}) => {
   if (init.method === 'DELETE') {
@@ -227,7 +230,15 @@ for (const [name, list] of [['createObjectURL', 'made'], ['revokeObjectURL', 're
   };
 }
 
-window.shift = 0;
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
-}).observe({ type: 'layout-shift', buffered: true });
+// Layout shifts since the last call, of frames that have been made: an observer hears of them at some time after.
+let moved = 0;
+const moves = (entries) => { for (const entry of entries) if (!entry.hadRecentInput) moved += entry.value; };
+const mover = new PerformanceObserver((list) => moves(list.getEntries()));
+mover.observe({ type: 'layout-shift', buffered: true });
+window.shifted = async () => {
+  await frames2();
+  moves(mover.takeRecords());
+  const since = moved;
+  moved = 0;
+  return since;
+};

@@ -64,6 +64,7 @@ def test_the_stage_turns_to_the_product_in_the_frame_of_its_words(page: Page, re
             if (['g', 'slot'].includes(node.className) || node.nodeName === 'DIV') seen.push(frame);
           }))).observe(root, {childList: true, subtree: true});
           const after = await apply(peer.text('The lamp '), peer.mark(), lose('l', reason));
+          await told();
           return {after, frames: new Set(seen).size, missed, count: tour.stats.missed, reveals: tour.stats.reveals};
         }""",
         reason,
@@ -107,6 +108,7 @@ def test_what_says_nothing_of_another_product_changes_nothing(page: Page) -> Non
           stages.push(await apply(lose('kettle-side', 'failed', {product: 'k'})));
           stages.push(await apply(lose('nobody-knows', 'failed')));
           for (const reason of ['interrupted', 'beyond_end', 'too_late']) stages.push(await apply(lose('l', reason)));
+          await told();
           return {stages, missed, count: tour.stats.missed};
         }"""
     )

@@ -78,6 +78,7 @@ def test_it_reads_what_the_python_side_writes(playing: Opened) -> None:
           peer.now.images.send(new Uint8Array(part));
           peer.send([peer.part('schlüssel', 3, 10, new Uint8Array([97, 98]))]);
           await until(() => peer.of('ack').some((ack) => ack.picture_bytes === 4 && ack.seq === 2));
+          await until(() => peer.of('painted').at(-1).seq === 2);
           const same = peer.part('schlüssel', 3, 10, new Uint8Array([97, 98])).every((byte, i) => byte === part[i]);
           return {same, text: root.querySelector('[part=text] div').textContent};
         }""",
@@ -207,7 +208,8 @@ def test_acks_are_cumulative_and_prompt(playing: Opened) -> None:
           const picture = await peer.picture('big', {pad: 100000});
           peer.bundle(peer.event('asset', picture.asset));
           peer.send(peer.parts(picture, 8192));
-          await until(() => peer.of('ack').at(-1)?.picture_bytes === picture.data.length);
+          const last = () => peer.of('ack').at(-1);
+          await until(() => last().picture_bytes === picture.data.length && last().seq === 1);
           return {acks: peer.of('ack'), total: picture.data.length};
         }"""
     )

@@ -43,7 +43,7 @@ def _watch(
             assert refused == []
             return shop
 
-    return run(scenario(), limit=60)
+    return run(scenario(), limit=180)
 
 
 def _browser(page: Page) -> Browser:
@@ -72,7 +72,7 @@ def test_the_other_roads_carry_a_whole_tour_and_are_found_again(road: str) -> No
         assert len(roads) >= 3
         assert set(roads) == {road}
 
-    _watch(body, before=_ROADS[road], gap=0.06, tokens=True)
+    _watch(body, before=_ROADS[road], gap=0.1, tokens=True)
 
 
 def test_the_cursor_goes_from_road_to_road() -> None:
@@ -98,7 +98,7 @@ def test_the_cursor_goes_from_road_to_road() -> None:
         found = await all_of_it(shop, page)
         assert [detail["road"] for detail in _said(found, "road")] == ["webrtc", "websocket", "sse", "webrtc"]
 
-    _watch(body, gap=0.1)
+    _watch(body, gap=0.2)  # long enough to come back thrice while it is told, also on a busy machine
 
 
 def test_a_tunnel_is_ridden_through() -> None:
@@ -111,7 +111,7 @@ def test_a_tunnel_is_ridden_through() -> None:
         assert await page.locator("product-tour [part=message]").inner_text() == "Reconnecting…"
         await asyncio.sleep(2.5)
         await page.context.set_offline(False)
-        await page.wait_for_selector("product-tour:not([reconnecting])", timeout=5000)
+        await page.wait_for_selector("product-tour:not([reconnecting])")
         await all_of_it(shop, page)
 
     _watch(body, gap=0.05)
@@ -119,14 +119,14 @@ def test_a_tunnel_is_ridden_through() -> None:
 
 def test_a_second_tab_takes_the_tour_over_and_the_first_one_rests() -> None:
     async def body(shop: Shop, page: Page) -> None:
-        await page.evaluate("until(() => arrived().length > 20)")
-        (seat,) = seats
         async with open_page(_browser(page)) as other:
             await other.goto(shop.url)
             await other.evaluate(READY)
+            await page.evaluate("until(() => arrived().length > 20)")
+            (seat,) = seats
             await other.evaluate("(seat) => tour.setAttribute('src', seat)", seat)
             await other.evaluate("tour.play()")
-            await page.evaluate("until(() => tour.state === 'error')")
+            await page.evaluate("until(() => heard.some(([name]) => name === 'error'))")
             (error,) = await page.evaluate("heard.filter(([name]) => name === 'error')")
             assert error[1]["code"] == "taken"
             await other.evaluate("until(() => tour.state === 'ended')")
@@ -147,10 +147,10 @@ def test_a_second_tab_takes_the_tour_over_and_the_first_one_rests() -> None:
 
 def test_a_late_viewer_of_a_shared_tour_begins_where_it_stands() -> None:
     async def body(shop: Shop, page: Page) -> None:
-        await page.evaluate("until(() => arrived().length > 40)")
         async with open_page(_browser(page)) as other:
             await other.goto(shop.url)
             await other.evaluate(READY)
+            await page.evaluate("until(() => arrived().length > 40)")
             await other.evaluate("tour.play()")
             await other.evaluate("until(() => arrived().length > 4)")
             # What stood on the stage stands there, from its own bytes.

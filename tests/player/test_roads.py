@@ -36,6 +36,7 @@ def test_a_lost_road_is_found_again_and_no_word_is_lost_or_doubled(playing: Open
           peer.bundle(peer.text('three '));
           peer.bundle(peer.text('four'));
           await until(() => root.querySelector('[data-tok="3"]'));
+          await told();
           return {{words: {_WORDS}, seen: {_SEEN}, states, hellos: peer.of('hello'),
                   posts: peer.posts.map((p) => p.url), roads, deletes: peer.deletes, road: tour.road}};
         }}"""
@@ -98,16 +99,17 @@ def test_silence_is_a_lost_road_and_is_said_quietly(playing: Opened) -> None:
           {_ROADS};
           const said = [], message = root.querySelector('[part=message]');
           new MutationObserver(() => said.push(message.textContent)).observe(message, {{childList: true}});
-          const start = performance.now();
+          const before = peer.of('ping').length;
           peer.mute = peer.offline = true;
           await until(() => tour.hasAttribute('reconnecting'));
-          const after = performance.now() - start, {{state}} = tour;
+          const unanswered = peer.of('ping').length - before, {{state}} = tour;
           peer.mute = peer.offline = false;
           await until(() => peer.of('hello').length === 2 && !tour.hasAttribute('reconnecting') && window.roads);
-          return {{after, state, said, last: message.textContent, reason: roads[0].reason}};
+          return {{unanswered, state, said, last: message.textContent, reason: roads[0].reason}};
         }}"""
     )
-    assert 3000 < result["after"] < 6000
+    # One a second; an answer to the one before may still have been on its way.
+    assert result["unanswered"] in {3, 4}
     assert result["state"] == "playing"
     assert result["said"][0] == "Reconnecting…"
     assert (result["last"], result["reason"]) == ("", "silent")
@@ -191,7 +193,8 @@ def test_after_a_minute_it_gives_up_and_can_be_begun_anew(playing: Opened) -> No
         }"""
     )
     assert (result["code"], result["deletes"], result["attribute"]) == ("lost", 1, False)
-    assert all(200 < gap < 1500 for gap in result["gaps"]), result["gaps"]
+    # Half a second, and one; what a busy machine adds.
+    assert all(200 < gap < 5000 for gap in result["gaps"]), result["gaps"]
 
 
 def test_a_network_that_returns_is_tried_at_once(playing: Opened) -> None:
@@ -210,7 +213,7 @@ def test_a_network_that_returns_is_tried_at_once(playing: Opened) -> None:
           return performance.now() - start;
         }"""
     )
-    assert waited < 2000, "without the event the offer that fell into the hole is waited for"
+    assert waited < 8000, "without the event the offer that fell into the hole is waited for, which takes 10 s"
 
 
 def test_what_the_server_may_not_have_heard_is_said_again(playing: Opened) -> None:
@@ -347,7 +350,7 @@ def test_a_websocket_joins_in_after_four_seconds(opened: Opened, websocket: str)
                   road: tour.road}};
         }}"""
     )
-    assert 3500 < result["after"] < 6000
+    assert 3500 < result["after"] < 9000, "without it the offer is waited for, which takes 10 s"
     at_its_seat, anew = "ws://localhost/tour/ws/demo/1", "ws://localhost/tour/ws/demo"
     # The seat that the offer has opened; a server may have given that up, since nobody took it.
     assert result["sockets"] == ([at_its_seat] if websocket == "open" else [at_its_seat, anew])
@@ -374,7 +377,7 @@ def test_no_webrtc_at_all_is_no_reason_to_wait(opened: Opened) -> None:
           return {{after, sockets: peer.sockets, words: {_WORDS}, seen: {_SEEN}, why}};
         }}"""
     )
-    assert result["after"] < 2000
+    assert result["after"] < 4000, "after so long a WebSocket would join in anyway"
     assert result["sockets"] == ["ws://localhost/tour/ws/demo", "ws://localhost/tour/ws/demo/1"]
     assert (result["words"], result["seen"]) == ("one two", [0, 1, 2])
     assert result["why"] == ["ice_failed", "ice_failed"]
@@ -405,7 +408,9 @@ def test_server_sent_events_are_the_last_road(opened: Opened, websocket: str) ->
                   reason: roads[0].reason, road: tour.road, kinds: Array.from(new Set(peer.got.map((m) => m.type)))}};
         }}"""
     )
-    assert result["after"] < (1000 if websocket == "refused" else 4000)
+    # What is refused is not waited for, as its reason shows; what says nothing has two seconds.
+    low, high = (0, 4000) if websocket == "refused" else (1900, 8000)
+    assert low < result["after"] < high
     assert result["url"] == "http://localhost/tour/sse/demo"
     assert result["headers"]["Authorization"] == "Bearer s3cret"
     assert result["headers"]["Content-Type"] == "application/json"
@@ -630,7 +635,7 @@ def test_bytes_that_are_not_those_announced_are_asked_for_twice_and_never_painte
             await until(() => peer.of('need').length === times);
             peer.send(peer.parts(picture));
           }
-          await until(() => peer.of('ready').length);
+          await until(() => peer.of('ready').length && root.querySelector('[data-key=a]'));
           return {ready: peer.of('ready'), src: root.querySelector('[data-key=a]').getAttribute('src')};
         }"""
     )

@@ -122,7 +122,7 @@ def test_the_poster_stays_until_the_first_picture(opened: Opened) -> None:
         """async () => {
           const poster = tour.querySelector('img'), stands = () => poster.checkVisibility();
           const seen = {idle: stands()};
-          window.shift = 0;
+          await shifted(); // what the page itself did when the element woke up in it
           tour.play();
           seen.connecting = stands();
           await until(() => peer.of('hello').length);
@@ -136,8 +136,8 @@ def test_the_poster_stays_until_the_first_picture(opened: Opened) -> None:
             .observe(root.querySelector('.pictures'), {childList: true});
           peer.bundle(peer.text('A kettle. '), peer.mark(), peer.reveal('a'));
           await until(() => root.querySelector('[data-key=a]'));
-          await frames2();
-          seen.still = stage === box() && window.shift;
+          seen.still = await shifted();
+          seen.box = stage === box();
           peer.bundle(peer.interrupt());
           await until(() => !root.querySelector('[data-key=a]'));
           seen.interrupted = stands();
@@ -152,6 +152,7 @@ def test_the_poster_stays_until_the_first_picture(opened: Opened) -> None:
         "words": True,
         "frame": [False, "a"],
         "still": 0,
+        "box": True,
         "interrupted": False,
         "restart": True,
     }
@@ -280,16 +281,20 @@ def test_a_road_that_carries_nothing_is_given_up(opened: Opened) -> None:
 
 def test_a_session_that_the_server_ended_is_not_deleted_again(playing: Opened) -> None:
     page = playing()
+    page.evaluate(_ORDER)
     result = page.evaluate(
         """async () => {
+          const real = window.setTimeout, late = [];
+          window.setTimeout = (act, ms, ...rest) => ms === 1000 ? late.push(act) : real(act, ms, ...rest);
           peer.bundle(peer.event('end', {reason: 'complete', unused: []}));
           await until(() => peer.of('bye').length);
           peer.now.pc.close();
-          await new Promise((done) => setTimeout(done, 1300));
-          return {deletes: peer.deletes, state: tour.state};
+          await until(() => order.length === 2);
+          late.forEach((act) => act()); // a second after the goodbye, however long the close took to come
+          return {late: late.length, order, deletes: peer.deletes, state: tour.state};
         }"""
     )
-    assert result == {"deletes": [], "state": "ended"}
+    assert result == {"late": 1, "order": ["close", "close"], "deletes": [], "state": "ended"}
 
 
 def test_a_lost_connection_keeps_what_was_shown(playing: Opened) -> None:

@@ -98,8 +98,9 @@ _PLAY = """async ([tours, tour, token, without]) => {
   tag.addEventListener('tour-error', ({ detail }) => errors.push(detail));
   document.querySelector('main').append(tag);
   tag.play?.();
-  const over = () => ['ended', 'error'].includes(tag.state);
-  for (let i = 0; i < 400 && !over(); i++) await new Promise((done) => setTimeout(done, 50));
+  // What went wrong is told behind the state.
+  const over = () => tag.state === 'ended' || (tag.state === 'error' && errors.length);
+  for (let i = 0; i < 1200 && !over(); i++) await new Promise((done) => setTimeout(done, 50));
   return { state: tag.state, road: tag.road, errors, text: tag.shadowRoot.querySelector('.text').textContent.trim() };
 }"""
 

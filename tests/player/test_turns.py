@@ -36,6 +36,7 @@ def test_a_stop_clears_the_stage_and_the_answer_begins_anew(playing: Opened) -> 
           const stop = peer.interrupt();
           peer.bundle(stop);
           await applied(stop);
+          await told();
           const current = root.querySelectorAll('[part=thumb][aria-current]').length;
           const empty = [keys(), caption(), current, spoken.textContent];
           await peer.give('new');
@@ -87,6 +88,7 @@ def test_an_interruption_by_the_shop_is_told_whole(playing: Opened) -> None:
           const stop = peer.interrupt(), answer = peer.text('We close soon.');
           peer.bundle(tail, gone, stop, answer);
           await applied(answer);
+          await told();
           return {words: words(), keys: keys(), heard, missed: tour.stats.missed,
                   live: Array.from(root.querySelectorAll('[aria-live] p'), (p) => p.textContent)};
         }"""
@@ -177,6 +179,7 @@ def test_a_second_question_does_not_wait_for_the_first_answer(playing: Opened) -
           const answer = peer.text('Answer two.');
           peer.bundle(answer);
           await applied(answer);
+          await told();
           return {epochs: peer.of('ask').map((message) => message.epoch), words: words(), heard};
         }"""
     )
@@ -320,6 +323,7 @@ def test_twenty_interruptions_at_random_points(playing: Opened) -> None:
             fence++;
             tour.interrupt();
             if (random(3)) await until(() => peer.epoch === fence);
+            if (i % 3 === 0) await until(() => shown.includes(fence));
           }
           await until(() => peer.epoch === 20);
           await until(() => shown.includes(20));

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from playwright.async_api import Request as PageRequest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -22,6 +23,7 @@ from multimodal.stream import MultiModalStream
 from multimodal.sync.history import Heard
 from multimodal.values import Cue, EncodedImage
 from tests.support import run
+from tests.transport.leaks import until
 
 _PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -65,6 +67,10 @@ def test_restarting_again_and_again_leaves_nothing_red_in_the_console() -> None:
             # What the console, or its list of requests, shows in red.
             page.on("response", lambda reply: red.append(reply.url) if reply.status >= 400 else None)
             page.on("requestfailed", lambda r: red.append(f"failed: {r.failure} {r.method} {r.url}"))
+            pending: set[PageRequest] = set()
+            page.on("request", lambda r: pending.add(r))
+            page.on("requestfinished", lambda r: pending.discard(r))
+            page.on("requestfailed", lambda r: pending.discard(r))
             await page.goto(url)
             await page.evaluate("window.tour = document.querySelector('product-tour')")
             for number in range(8):
@@ -77,10 +83,10 @@ def test_restarting_again_and_again_leaves_nothing_red_in_the_console() -> None:
                   look();
                 })"""
             )
-            await asyncio.sleep(0.3)
+            await until(lambda: not pending)
             return red, str(state)
 
-    assert run(body(), limit=60) == ([], "ended")
+    assert run(body(), limit=180) == ([], "ended")
 
 
 @pytest.mark.browser
@@ -126,5 +132,5 @@ def test_a_question_is_answered_and_the_old_turn_never_comes_back() -> None:
             )
             return found
 
-    assert run(body(), limit=30) == {"late": [], "old": 0, "shown": "answer", "last": "a5-0 a5-1 a5-2 a5-3 "}
+    assert run(body(), limit=180) == {"late": [], "old": 0, "shown": "answer", "last": "a5-0 a5-1 a5-2 a5-3 "}
     assert asked == [f"question {number}" for number in range(1, 6)]
