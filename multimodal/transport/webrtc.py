@@ -6,6 +6,7 @@ listener, and no `open` event is needed: the first message proves that the road 
 - bind addresses: aioice skips 127.0.0.1, so a machine with no other interface has no candidate. `_adapt_ice` wraps
   two public calls of this connection's own ICE agent; nothing global is changed.
 - a limit for connecting: `closed` may come instead of `failed`, or nothing at all. `CONNECT_LIMIT` is ours.
+- an end of its timers with the connection: what they send then is dropped.
 - a first flight of ten packets (`_FIRST_FLIGHT`): its three make the first picture wait two round trips more.
 """
 
@@ -116,6 +117,7 @@ class WebRTCLink:
         self._pc.add_listener("connectionstatechange", self._on_state)
         self._sctp._rto = _RTO_INITIAL
         self._sctp._cwnd = _FIRST_FLIGHT * USERDATA_MAX_LENGTH
+        self._adapt_sctp()
         if relay_only:
             bind_addresses = ()
         self._adapt_ice(host_addresses() if bind_addresses is None else list(bind_addresses))
@@ -242,18 +244,33 @@ class WebRTCLink:
             with suppress(TimeoutError):
                 async with asyncio.timeout(SETTLE_LIMIT):
                     await self._settled.wait()
+        # aiortc closes by itself, too, in a task, when the peer did. Who comes first closes, the other waits for it.
+        theirs: asyncio.Future[bool] | None = getattr(self._pc, "_RTCPeerConnection__isClosed", None)
         try:
             async with asyncio.timeout(_FREED_LIMIT if self._freed else CLOSE_LIMIT) as self._patience:
-                await self._pc.close()
+                # Shielded: what runs out of patience here must not cancel what aiortc's task is going to set.
+                await (self._pc.close() if theirs is None else asyncio.shield(theirs))
         except TimeoutError:
             if not self._freed:
                 log.warning("closing a peer connection took more than %g s; its sockets may be open", CLOSE_LIMIT)
         finally:
             self._patience = None
-            # aiortc closes by itself, too, in a task that waits for whoever came first, and that may have been us.
-            closed: asyncio.Future[bool] | None = getattr(self._pc, "_RTCPeerConnection__isClosed", None)
-            if closed is not None and not closed.done():
-                closed.set_result(True)
+            ours: asyncio.Future[bool] | None = getattr(self._pc, "_RTCPeerConnection__isClosed", None)
+            if theirs is None and ours is not None and not ours.done():
+                ours.set_result(True)
+
+    def _adapt_sctp(self) -> None:
+        sctp = self._sctp
+        send = sctp._send_chunk
+
+        async def send_unless_closed(chunk: Any) -> None:
+            # aiortc's timers send in tasks of their own, and one may come behind the close. Nobody hears it fail, but
+            # for the log, with a traceback.
+            dtls = sctp.transport
+            if dtls.state == "connected" and dtls._ssl is not None and not dtls._ssl.get_shutdown():
+                await send(chunk)
+
+        sctp._send_chunk = send_unless_closed  # type: ignore[method-assign]
 
     def _adapt_ice(self, addresses: list[str]) -> None:
         # aiortc keeps aioice's connection to itself.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -383,6 +384,51 @@ def test_closing_while_connecting_leaves_nothing(moment: float, caplog: pytest.L
 
     clean(scenario)
     # Nor a task of aiortc's that failed where nobody listened.
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_a_retransmit_timer_that_fires_as_the_connection_closes_fails_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        server, client = await connect()
+        await asyncio.gather(server.opened(), client.opened())
+        server.send_last("not acknowledged yet")
+        closing = asyncio.ensure_future(server.aclose())
+        await asyncio.sleep(0)
+        server._sctp._t3_expired()  # its task stands behind the close's, in the same turn of the loop
+        await closing
+        await client.aclose()
+
+    clean(scenario)
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_a_close_that_runs_out_of_patience_leaves_aiortcs_own_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("multimodal.transport.webrtc.CLOSE_LIMIT", 0.05)
+
+    async def scenario() -> None:
+        server, client = await connect()
+        await asyncio.gather(server.opened(), client.opened())
+        ice, may = server._sctp.transport.transport, asyncio.Event()
+        stop = ice.stop
+
+        async def stop_late() -> None:
+            await may.wait()
+            await stop()
+
+        monkeypatch.setattr(ice, "stop", stop_late)
+        theirs = asyncio.ensure_future(server._pc.close())
+        await asyncio.sleep(0)
+        await server.aclose()
+        assert not theirs.done()
+        may.set()
+        await theirs
+        await client.aclose()
+
+    clean(scenario)
+    gc.collect()
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
