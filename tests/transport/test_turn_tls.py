@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from multimodal.browser import launch, open_page
 from multimodal.doctor_network_ice import Credentials, parse_ice
 from multimodal.doctor_network_turn import examine_turn
 from multimodal.errors import ChannelClosedError
@@ -98,3 +99,36 @@ def test_doctor_tells_which(relay: Coturn, trusted: bool, monkeypatch: pytest.Mo
         assert found.state == "broken"
         assert "TLS failed" in found.came
         assert "certificate" in found.advice
+
+
+_GATHERED = """async ([urls, username, credential]) => {
+  const pc = new RTCPeerConnection({iceServers: [{urls, username, credential}], iceTransportPolicy: 'relay'});
+  const kinds = [], errors = [];
+  pc.onicecandidate = ({candidate}) => candidate?.type && kinds.push(candidate.type);
+  pc.onicecandidateerror = ({errorCode}) => errors.push(errorCode);
+  pc.createDataChannel('x');
+  const over = new Promise((done) => {
+    pc.onicegatheringstatechange = () => pc.iceGatheringState === 'complete' && done();
+  });
+  await pc.setLocalDescription();
+  await over;
+  pc.close();
+  return {kinds, errors};
+}"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_browser_takes_it_where_it_trusts_the_certificate(relay: Coturn, trusted: bool) -> None:
+    async def scenario() -> dict[str, list[object]]:
+        made = turn_credentials(SECRET, user="browser", now=time.time())
+        arguments = ["--ignore-certificate-errors"] if trusted else []
+        async with launch(args=arguments) as browser, open_page(browser) as page:
+            await page.goto("about:blank")
+            found: dict[str, list[object]] = await page.evaluate(
+                _GATHERED, [relay.url("tls"), made.username, made.password]
+            )
+            return found
+
+    # 701: it could not be reached (W3C WebRTC, RTCPeerConnectionIceErrorEvent).
+    assert run(scenario()) == {"kinds": ["relay"] if trusted else [], "errors": [] if trusted else [701]}
