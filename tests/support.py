@@ -15,7 +15,7 @@ TINY_LLAMA = Path(__file__).parent / "fixtures" / "tiny_llama"
 """A trained model of 3.5 MB that has the demo catalogue by heart; see tests/fixtures/README.md."""
 
 
-def run(coroutine: Coroutine[Any, Any, T], limit: float = 60.0) -> T:
+def run(coroutine: Coroutine[Any, Any, T], limit: float = 120.0) -> T:
     """Run to the end in real time; fail instead of hanging.
 
     Raises:

@@ -86,7 +86,7 @@ class Client:
 
     async def aclose(self) -> None:
         await self._client.aclose()
-        await until(lambda: not len(self.app.state.sessions), 5.0)
+        await until(lambda: not len(self.app.state.sessions))
 
 
 @asynccontextmanager

@@ -91,7 +91,7 @@ async def exchange(base: str, secrets: set[str]) -> None:
         secrets.add(viewer.seat.rsplit("/", 1)[1])
 
     link, offer = await WebRTCLink.offering()
-    async with httpx2.AsyncClient(timeout=10) as http:
+    async with httpx2.AsyncClient(timeout=30) as http:
 
         async def ask(method: str, path: str, bearer: str = "", body: str = "", **more: str) -> httpx2.Response:
             headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}

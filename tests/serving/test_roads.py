@@ -249,7 +249,7 @@ def test_webrtc_cut_at_ten_places_and_resumed() -> None:
         assert 6 <= len(viewer.connections) <= 11
         assert len(served.tours.records) == 1
 
-    check(scenario, gap=0.05)
+    check(scenario, gap=0.1)
 
 
 @pytest.mark.parametrize("road", ["ws", "sse"])
@@ -358,7 +358,7 @@ def test_a_late_viewer_of_a_shared_tour_gets_a_snapshot_over_each_road() -> None
             assert each.text == "".join(WORDS)
         assert len(served.tours.records) == 4
 
-    check(scenario, shared=["demo"], gap=0.04)
+    check(scenario, shared=["demo"], gap=0.08)
 
 
 def test_a_takeover_on_another_road_is_told() -> None:
@@ -373,7 +373,7 @@ def test_a_takeover_on_another_road_is_told() -> None:
         assert len(old.connections) == 1
         assert seen.events[0].seq == 6
 
-    check(scenario)
+    check(scenario, gap=0.05)
 
 
 async def curl(*arguments: str) -> tuple[bytes, bytes]:
@@ -381,6 +381,20 @@ async def curl(*arguments: str) -> tuple[bytes, bytes]:
         "curl", "-sSN", "--max-time", "30", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     return await process.communicate()
+
+
+async def curl_until(wanted: bytes, url: str) -> bytes:
+    """What it has printed when `wanted` is in a whole event of it; then it is killed."""
+    process = await asyncio.create_subprocess_exec("curl", "-sSN", url, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    told = b""
+    while wanted not in told.rpartition(b"\n\n")[0]:
+        more = await process.stdout.read(65536)
+        assert more, f"it ended before {wanted!r}: {told!r}"
+        told += more
+    process.kill()
+    await process.communicate()
+    return told
 
 
 def test_curl_reads_a_tour_and_its_pictures() -> None:
@@ -408,7 +422,7 @@ def test_curl_reads_a_tour_and_its_pictures() -> None:
 
 def test_curl_goes_on_after_the_last_event_id_and_fetches_a_picture() -> None:
     async def scenario(served: Served) -> None:
-        told, _ = await curl("--max-time", "1", f"{served.base}/sse/demo")
+        told = await curl_until(b'"kind":"asset"', f"{served.base}/sse/demo")
         events = SSEDecoder().feed(told)
         seat = json.loads(events[0].data)["path"].replace("/whep/", "/sse/")
         origin = served.base.removesuffix("/shop")
@@ -439,7 +453,7 @@ def test_last_event_id_without_a_seat_goes_on_in_a_shared_tour_and_begins_no_oth
         await watching
         assert rest == list(range(6, len(first.seen.events)))
 
-    check(scenario, shared=["demos/kettle"], limits=Limits(linger=0.2), gap=0.01)
+    check(scenario, shared=["demos/kettle"], limits=Limits(linger=0.2), gap=0.05)
 
 
 async def problem(response: httpx2.Response) -> tuple[int, str]:
@@ -450,7 +464,7 @@ async def problem(response: httpx2.Response) -> tuple[int, str]:
 
 def test_wrong_requests_get_a_problem_and_leave_nothing() -> None:
     async def scenario(served: Served) -> None:
-        async with httpx2.AsyncClient(timeout=10) as client:
+        async with httpx2.AsyncClient(timeout=30) as client:
 
             async def asked(method: str, path: str, **settings: Any) -> tuple[int, str]:
                 return await problem(await client.request(method, f"{served.base}{path}", **settings))
@@ -476,7 +490,7 @@ def test_messages_and_pictures_of_a_seat_without_a_stream() -> None:
         watching = asyncio.ensure_future(viewer.watch())
         await until(lambda: viewer.protocol.cursor >= 10)
         origin = served.base.removesuffix("/shop")
-        async with httpx2.AsyncClient(timeout=10) as client:
+        async with httpx2.AsyncClient(timeout=30) as client:
             path = viewer.protocol.seat.replace("/whep/", "/sse/")
             answer = await client.post(f"{origin}{path}/messages", content='{"type":"pause"}')
             assert await problem(answer) == (409, "no_event_stream")
@@ -492,7 +506,7 @@ def test_messages_and_pictures_of_a_seat_without_a_stream() -> None:
         watching.cancel()
         await asyncio.wait((watching,))
 
-    check(scenario)
+    check(scenario, gap=0.2)
 
 
 @pytest.mark.parametrize(
@@ -529,7 +543,7 @@ def test_a_full_server_turns_each_road_away_and_says_when_to_come_back() -> None
         watching.cancel()
         await asyncio.wait((watching,))
 
-    check(scenario, max_sessions=1)
+    check(scenario, max_sessions=1, gap=0.2)
 
 
 def test_tokens_on_every_road() -> None:
@@ -565,7 +579,7 @@ def test_a_server_that_stops_says_goodbye_over_every_road() -> None:
         await served.app.state.sessions.aclose()
         assert [(await each).ended for each in watching] == ["the server is stopping"] * 3
 
-    check(scenario)
+    check(scenario, gap=0.2)
 
 
 def test_a_connection_keeps_little_for_itself() -> None:
@@ -616,11 +630,9 @@ def test_ctrl_c_with_viewers_on_every_road(kind: str) -> None:
             viewers += [Viewer(await joined(road, url)) for road in ("ws", "sse")]
             watching = [asyncio.ensure_future(viewer.watch()) for viewer in viewers]
             for viewer in viewers:
-                await until(lambda viewer=viewer: len(viewer.seen.text) > 20, 20)  # type: ignore[misc]
+                await until(lambda viewer=viewer: len(viewer.seen.text) > 20, 60)  # type: ignore[misc]
             printed, seconds = await interrupted(process, 1)
-            # asyncio's debug mode reports a task that a busy machine held up.
-            usual = ("Ready: ", "Executing <")
-            assert [line for line in printed.splitlines() if not line.startswith(usual)] == []
+            assert printed == ""
             assert seconds < 5.0
             ends = await asyncio.gather(*watching, return_exceptions=True)
             told = [end.ended if isinstance(end, Seen) else str(end) for end in ends]

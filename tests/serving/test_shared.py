@@ -8,7 +8,7 @@ from multimodal.events import Snapshot, StreamEnd
 from multimodal.serving.limits import Quotas
 from multimodal.transport.viewer import Viewer
 from multimodal.transport.whep import join
-from tests.serving.test_app import WORDS, Served, check
+from tests.serving.test_app import WORDS, Served, check, told
 from tests.transport.leaks import until
 
 
@@ -32,4 +32,5 @@ def test_who_comes_while_it_lasts_joins_and_who_comes_after_it_hears_another() -
         watching.cancel()
         await asyncio.wait([watching])
 
-    check(scenario, shared={"demo"}, keep=1.0, quotas=Quotas.unlimited())
+    # Three seconds of words: time for the second one to come.
+    check(scenario, make_stream=lambda tour: told(WORDS, 0.1), shared={"demo"}, keep=1.0, quotas=Quotas.unlimited())

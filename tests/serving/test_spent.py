@@ -56,7 +56,8 @@ def test_what_one_server_has_closed_another_does_not_open(redis_server: RedisSer
             await other.aclose()
             keys = sorted(await redis.keys("a:*"))
             assert keys == sorted(f"a:{grant(name).key}".encode() for name in ("j1", "j3"))
-            assert 99 <= await redis.ttl(f"a:{grant('j3').key}") <= 102
+            # As long as the token, which is longer than a seat: a busy machine may be here some seconds later.
+            assert 70 <= await redis.ttl(f"a:{grant('j3').key}") <= 102
             assert await redis.ttl(f"a:{grant('j1').key}") > 43_000
 
     run(scenario())

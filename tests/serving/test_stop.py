@@ -45,7 +45,7 @@ async def server(kind: str) -> AsyncIterator[tuple[Process, str]]:
 
 
 async def joined(url: str) -> WebRTCLink:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return (await join(url))[0]
@@ -54,17 +54,20 @@ async def joined(url: str) -> WebRTCLink:
 
 
 async def interrupted(process: Process, times: int) -> tuple[str, float]:
-    """What it printed, and how long it took to end."""
+    """What it printed that it should not have, and how long it took to end."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     for _ in range(times):
         process.send_signal(signal.SIGINT)
         await asyncio.sleep(0.05)
     assert process.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         printed = await process.stdout.read()
         await process.wait()
-    return printed.decode(), loop.time() - began
+    # asyncio's debug mode reports a task that a busy machine held up.
+    usual = ("Ready: ", "Executing <")
+    said = [line for line in printed.decode().splitlines(True) if not line.startswith(usual)]
+    return "".join(said), loop.time() - began
 
 
 @pytest.mark.parametrize(("kind", "times"), [("mounted", 1), ("served", 1), ("served", 2), ("served", 4)])
@@ -73,9 +76,8 @@ def test_ctrl_c_in_the_middle_of_a_tour(kind: str, times: int) -> None:
         async with server(kind) as (process, url):
             viewer = Viewer(await joined(url))
             watching = asyncio.ensure_future(viewer.watch())
-            await until(lambda: len(viewer.seen.text) > 20, 20)
+            await until(lambda: len(viewer.seen.text) > 20, 60)
             printed, seconds = await interrupted(process, times)
-            printed = "".join(line for line in printed.splitlines(True) if not line.startswith("Ready: "))
             assert printed == ""
             # Measured: 0.4 s; without its own end a mounted application took 5.4 s.
             assert seconds < 4.0

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 WORKERS = 4
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     """Wait for something that no event tells of.
 
     Raises:
@@ -31,7 +31,7 @@ async def nothing_left() -> AsyncIterator[None]:
     before = _remains()
     yield
     try:
-        await until(lambda: _remains() == before, 5.0)
+        await until(lambda: _remains() == before)
     except TimeoutError:
         assert _remains() == before, (asyncio.all_tasks(), threading.enumerate())
 
