@@ -205,6 +205,7 @@ class CatalogImagePipe(PreparedImagePipe):
         store: who prepares them; None = the store that all pipes of the process share.
         ahead: how many pictures to prepare before they are pulled.
         remote: who fetches pictures that have a URL and no file; None = they are missed as ``not_found``.
+        held: begin with none before `release` is called.
 
     Raises:
         UsageError: as `load_catalog`; or `images` or `mapping` beside a loaded catalogue.
@@ -219,6 +220,7 @@ class CatalogImagePipe(PreparedImagePipe):
         store: ImageStore | None = None,
         ahead: int = 4,
         remote: RemotePictures | None = None,
+        held: bool = False,
     ) -> None:
         if not isinstance(catalog, Catalog):
             catalog = load_catalog(catalog, images, mapping=mapping)
@@ -230,7 +232,7 @@ class CatalogImagePipe(PreparedImagePipe):
             for product in catalog.products
             if not product.images
         }
-        super().__init__(catalog.pictures, missing=missing, store=store, ahead=ahead, remote=remote)
+        super().__init__(catalog.pictures, missing=missing, store=store, ahead=ahead, remote=remote, held=held)
 
     @property
     def products(self) -> tuple[Product, ...]:

@@ -70,6 +70,7 @@ class PreparedImagePipe:
         store: who prepares them; None = the store that all pipes of the process share.
         ahead: how many pictures to prepare before they are pulled.
         remote: who fetches those that have no file and a URL; None = nothing is fetched.
+        held: begin with none before `release` is called: where something that comes first needs the same processors.
 
     Raises:
         UsageError: `ahead` below 1.
@@ -83,6 +84,7 @@ class PreparedImagePipe:
         store: ImageStore | None = None,
         ahead: int = 4,
         remote: RemotePictures | None = None,
+        held: bool = False,
     ) -> None:
         if ahead < 1:
             raise UsageError(f"{type(self).__name__} ahead={ahead} must be 1 or more pictures")
@@ -94,7 +96,9 @@ class PreparedImagePipe:
         self._wanted: set[str] = set()
         self._queue: list[str] = []
         self._running: dict[str, asyncio.Future[Encoded | PictureRefused]] = {}
-        self._changed = asyncio.Event()
+        self._changed, self._released = asyncio.Event(), asyncio.Event()
+        if not held:
+            self._released.set()
         self._driven = self._in_order = self._final = self._closed = False
 
     def __aiter__(self) -> PreparedImagePipe:
@@ -138,6 +142,13 @@ class PreparedImagePipe:
         self._fill()
         self._changed.set()
 
+    def release(self) -> None:
+        """Begin with what is wanted, where the pipe was made to wait; needs a running event loop. Twice is once."""
+        loop_here("release()")
+        self._released.set()
+        self._fill()
+        self._changed.set()
+
     def fit(self, viewer: ViewerNeeds) -> None:
         """Pictures that are not begun yet come as suits this viewer: `multimodal.pipes.ladder` says how."""
         self._viewer = viewer
@@ -147,6 +158,7 @@ class PreparedImagePipe:
 
         Cancelling it drops the work that nobody else waits for.
         """
+        await self._released.wait()
         pictures = [self._pictures[key] for key in keys if key in self._pictures]
         places = [(picture, self._path(picture)) for picture in pictures]
         readable = [(picture, path) for picture, path in places if path is not None]
@@ -188,6 +200,7 @@ class PreparedImagePipe:
     async def aclose(self) -> None:
         """Drop what has not begun and wait for what has, so that nothing runs on. Twice is once."""
         self._closed = True
+        self._released.set()
         self._queue.clear()
         running, self._running = self._running, {}
         for future in running.values():
@@ -198,6 +211,8 @@ class PreparedImagePipe:
         await self._settle()
 
     def _fill(self) -> None:
+        if not self._released.is_set():
+            return
         while self._queue and len(self._running) < self._ahead and not self._closed:
             key = self._queue.pop(0)
             picture = self._pictures.get(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from multimodal.errors import UsageError
@@ -42,18 +43,19 @@ class PacedTextPipe:
     Args:
         pipe: the text pipe.
         speed: divides every time: 2 is twice as fast.
+        on_begin: called once, right before the first text is given, or when it is known that none comes.
 
     Raises:
         UsageError: a speed that is not above 0.
     """
 
-    def __init__(self, pipe: TextPipe, *, speed: float = 1.0) -> None:
+    def __init__(self, pipe: TextPipe, *, speed: float = 1.0, on_begin: Callable[[], object] | None = None) -> None:
         if isinstance(speed, bool) or not isinstance(speed, int | float) or not 0 < speed < math.inf:
             raise UsageError(f"PacedTextPipe speed={speed!r} must be a finite number above 0")
         self._pipe: Any = pipe
         self.token_unit: str = getattr(pipe, "token_unit", "token")
         self.narrator: str = getattr(pipe, "narrator", "")
-        self._speed = speed
+        self._speed, self._on_begin = speed, on_begin
         self._items: Any = None
         self._before = ""
         self._due = 0.0
@@ -70,14 +72,25 @@ class PacedTextPipe:
             raise StopAsyncIteration
         if self._items is None:
             self._items = aiter(self._pipe)
-        item = await anext(self._items)
+        try:
+            item = await anext(self._items)
+        except BaseException:
+            self._begin()
+            raise
         token = item if isinstance(item, Token) else Token(item)
         await self._wait(token.text)
         if self._over:
             raise StopAsyncIteration
         self._given += 1
         self._over = token.last
+        if token.text or token.last:
+            self._begin()
         return token
+
+    def _begin(self) -> None:
+        begin, self._on_begin = self._on_begin, None
+        if begin is not None:
+            begin()
 
     async def _wait(self, text: str) -> None:
         now = asyncio.get_running_loop().time()
@@ -110,6 +123,7 @@ class PacedTextPipe:
     async def aclose(self) -> None:
         """End the pipe. Twice is once."""
         self._over = True
+        self._begin()
         close = getattr(self._pipe, "aclose", None)
         if close is not None:
             await close()

@@ -134,6 +134,8 @@ class Voice:
 
     def __init__(self, make: Callable[[], TextPipe], prepare: Callable[[], None] | None = None) -> None:
         self._make, self._prepare = make, prepare
+        self.here = prepare is not None
+        """The model runs on this machine."""
 
     def __call__(self) -> TextPipe:
         """The text pipe of one viewer: words come whole, as fast as the model makes them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,10 +75,15 @@ class Tour(msgspec.Struct, frozen=True):
         if self.voice is not None:
             self.voice.prepare()
 
-    def text_pipe(self, settings: Settings) -> TextPipe:
-        """Its words at a narrator's pace."""
+    def text_pipe(self, settings: Settings, on_begin: Callable[[], object] | None = None) -> TextPipe:
+        """Its words at a narrator's pace.
+
+        Args:
+            settings: how it is played.
+            on_begin: of a model's words: called once, right before the first of them.
+        """
         if self.voice is not None:
-            return PacedTextPipe(self.voice(), speed=settings.speed)
+            return PacedTextPipe(self.voice(), speed=settings.speed, on_begin=on_begin)
         if self.narrator == EXTRACTIVE:
             return ExtractiveTextPipe(self.plan, speed=settings.speed)
         tokens = self.plan.tokens
@@ -87,9 +92,9 @@ class Tour(msgspec.Struct, frozen=True):
         }
         return _ScriptPipe(list(tokens), gap=GAP, stalls=breaths, speed=settings.speed)
 
-    def image_pipe(self) -> CatalogImagePipe:
-        """Its pictures."""
-        return CatalogImagePipe(self.catalog, store=self.store, remote=self.remote)
+    def image_pipe(self, *, held: bool = False) -> CatalogImagePipe:
+        """Its pictures; `held` = none is begun before its `release`."""
+        return CatalogImagePipe(self.catalog, store=self.store, remote=self.remote, held=held)
 
     @property
     def shown(self) -> list[Product]:
@@ -108,9 +113,11 @@ class Tour(msgspec.Struct, frozen=True):
         named: dict[str, Any] = {"cues": self.plan.cues, "chapters": self.plan.starts}
         if self.voice is not None:
             named = {"mentions": self.shown, "markers": True}
+        # Pictures are needed seconds later than a model's first words, and are made by the same processors.
+        pictures = self.image_pipe(held=self.voice is not None and self.voice.here)
         return MultiModalStream(
-            text_pipe=self.text_pipe(settings),
-            image_pipe=self.image_pipe(),
+            text_pipe=self.text_pipe(settings, pictures.release),
+            image_pipe=pictures,
             sync_interval=settings.sync_interval,
             **named,
             late=settings.late,

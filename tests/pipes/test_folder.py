@@ -16,6 +16,7 @@ from multimodal.pipes.encode import Encoded, encode_picture
 from multimodal.pipes.folder import FolderImagePipe, readable
 from multimodal.pipes.images import ImageStore
 from multimodal.pipes.intake import ImageSettings
+from multimodal.pipes.prepared import PictureFile, PreparedImagePipe
 from multimodal.values import EncodedImage, ImageFailure
 from tests.pipes.pictures import data_of, got, picture_threads, png_header, quarters, reaches, write
 from tests.support import run
@@ -168,6 +169,34 @@ def test_the_plan_drives_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
         failure = next(item for item in items if isinstance(item, ImageFailure))
         assert (failure.key, failure.reason) == ("zebra", "unknown_key")
         assert log == ["c", "a"]
+
+    run(scenario())
+
+
+def test_a_pipe_that_is_held_begins_nothing_before_its_release(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = slow_for(monkeypatch, {})
+    files = [PictureFile(path.stem, path) for path in sorted(folder.iterdir()) if path.stem in "abc"]
+
+    async def scenario() -> None:
+        pipe = PreparedImagePipe(files, store=ImageStore(workers=1), held=True)
+        pipe.want(["c", "a"])
+        described, reader = asyncio.ensure_future(pipe.describe(["a"])), asyncio.ensure_future(anext(pipe))
+        await asyncio.sleep(0.1)
+        assert log == []
+        assert not described.done()
+        pipe.release()
+        pipe.release()
+        assert (await reader).key == "c"
+        assert [asset.key for asset in await described] == ["a"]
+        await pipe.aclose()
+        # Closed while it is held: whoever waits goes on.
+        other = PreparedImagePipe(files, store=ImageStore(workers=1), held=True)
+        reader = asyncio.ensure_future(anext(other))
+        await asyncio.sleep(0)
+        await other.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await reader
+        assert set(log) <= {"c", "a"}
 
     run(scenario())
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 import pytest
 
-from multimodal.errors import UsageError
+from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.extractive import ExtractiveTextPipe
 from multimodal.pipes.script import ScriptTextPipe
 from multimodal.pipes.spoken import BREATH, CHARACTER, IDEOGRAPH, PacedTextPipe, breathes, spoken
@@ -108,3 +109,32 @@ def test_breath_and_speed() -> None:
     for wrong in (0, -1, float("inf"), True, "2"):
         with pytest.raises(UsageError, match="above 0"):
             PacedTextPipe(ScriptTextPipe("a"), speed=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("script", "read"),
+    [
+        (lambda: ScriptTextPipe(["", "a", "b"], gap=1.0), 1),
+        (lambda: ScriptTextPipe(["", "a"], gap=1.0, fail_at=(1, "lost")), 1),
+        (lambda: ScriptTextPipe([""], gap=1.0), 0),
+        (lambda: ScriptTextPipe(["", "a"], gap=9.0), None),
+    ],
+    ids=["words", "a failure", "no words", "closed before"],
+)
+def test_who_waits_for_the_first_words_is_told_once(script: Callable[[], ScriptTextPipe], read: int | None) -> None:
+    async def scenario() -> None:
+        clock = asyncio.get_running_loop().time
+        began, told = clock(), list[float]()
+        pipe = PacedTextPipe(script(), on_begin=lambda: told.append(round(clock() - began, 2)))
+        if read is not None:
+            for _ in range(read):
+                await anext(pipe)
+            assert told == []
+            with suppress(PipeError):
+                async for _ in pipe:
+                    pass
+        await pipe.aclose()
+        await pipe.aclose()
+        assert told == [float(read or 0)]
+
+    virtual(scenario())
