@@ -180,7 +180,7 @@ const turn = (links) => Array.from((links ?? '').matchAll(/<((?:turn|stun)s?:[^>
 /** Keeps a seat reachable, from its first road to its end. */
 class Journey {
   #kind = ''; #since = now(); #tries = 0; #began = now(); #heardAt = 0; #mark = -1; #why = ''; #first = null; #taken = false; #said = '';
-  #beside = 0; #mute = 0; #again = 0; #note = 0; #chained = false; #streamed = false; #noSocket = false; #stood = false; #pc = null;
+  #beside = 0; #mute = 0; #again = 0; #note = 0; #chained = false; #streamed = false; #noSocket = false; #stood = false; #relayed = false; #pc = null;
   #done = new AbortController(); #stalls = new WeakMap(); #bytes = 0; #bytesAt = 0;
 
   /** @param {object} seat @param {object} player @param {Set<string>} cached pictures that are kept already */
@@ -428,6 +428,12 @@ class Journey {
     const { seat } = this, { road } = seat, t = now();
     if (road.bytes !== this.#bytes) this.#bytesAt = t;
     this.#bytes = road.bytes;
+    // The offer was made before the server could tell of a relay: where there is no other way, it will never stand.
+    const { iceServers, iceTransportPolicy } = seat.host, alone = !this.#kind && iceTransportPolicy === 'relay';
+    if (alone && !iceServers.length && !this.#relayed && seat.url && seat.links) {
+      this.#relayed = true;
+      return this.#attempt();
+    }
     if (road.over || !road.heard) return;
     // Sooner than the road's own beat, which is coarse; but not by the clock alone, which goes on while a page sleeps.
     if (road.silent >= SILENT_S && t - Math.max(road.at, this.#bytesAt) > SILENT_S * 1000) {

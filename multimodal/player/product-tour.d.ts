@@ -118,7 +118,7 @@ export class ProductTour extends HTMLElement {
   readonly road: Road | '';
   /** STUN and TURN servers; none unless set. Those that the server names are used beside them when a road was lost. */
   iceServers: RTCIceServer[];
-  /** 'relay' = only over TURN servers. */
+  /** 'relay' = only over TURN servers: those of `iceServers`, or where there are none, those that the server names. */
   iceTransportPolicy: RTCIceTransportPolicy;
   /** Called before a new seat is asked for, and waited for. A join token opens one seat: set the attribute `token` anew. */
   beforeJoin?: () => unknown;
