@@ -55,7 +55,8 @@ class UdpRelay:
         beside: a relay whose network this one shares, as two connections of one viewer do: they wait in one queue.
 
     `down` and `up` are the two directions, with their counters; `strangers` counts datagrams that came from an address
-    which is none of the two peers'.
+    which is none of the two peers'. While `unplugged` is set nothing passes, and nobody is told; what is under way
+    still arrives.
 
     Raises:
         UsageError: an unknown network, or no event loop runs here.
@@ -71,6 +72,7 @@ class UdpRelay:
         self.down: SimulatedLink = down if beside is None else beside.down
         self.up: SimulatedLink = up if beside is None else beside.up
         self.strangers = 0
+        self.unplugged = False
         self._down, self._up = _Lane(self.down), _Lane(self.up)
         self._server: Address | None = None
         self._front: asyncio.DatagramTransport | None = None
@@ -131,6 +133,8 @@ class UdpRelay:
         await self.aclose()
 
     def _from_viewer(self, data: bytes, address: Address) -> None:
+        if self.unplugged:
+            return
         if address not in self._viewers:
             if len(self._viewers) == VIEWER_ADDRESSES:
                 self.strangers += 1
@@ -140,6 +144,8 @@ class UdpRelay:
         self._up.push(data, back, self._server)
 
     def _from_server(self, number: int, data: bytes, address: Address) -> None:
+        if self.unplugged:
+            return
         # A server with several addresses may knock from another one; the viewer's answer would not find back to it.
         if address != self._server or number >= len(self._viewers) or self._front is None:
             self.strangers += 1
@@ -225,7 +231,8 @@ def behind(app: Any, profile: str | LinkProfile | Network, *, seed: int | str = 
 class RelayedApp:
     """What `behind` gives: an ASGI application, `relays` with one relay for each session, the oldest first.
 
-    The relays close with the application's lifespan; where that does not reach it, by `aclose`.
+    `unplug` makes an outage: of what goes through the relays, not of HTTP. The relays close with the application's
+    lifespan; where that does not reach it, by `aclose`.
     """
 
     def __init__(self, app: ASGIApp, profile: str | LinkProfile | Network, seed: int | str) -> None:
@@ -234,6 +241,13 @@ class RelayedApp:
         self._network = network(profile)
         self._seed = seed
         self._count = 0
+        self._unplugged = False
+
+    def unplug(self, unplugged: bool = True) -> None:
+        """Let nothing through any more, on relays that are made meanwhile neither; `unplug(False)` ends it."""
+        self._unplugged = unplugged
+        for relay in self.relays:
+            relay.unplugged = unplugged
 
     async def aclose(self) -> None:
         """Close all relays. Twice is once."""
@@ -283,6 +297,7 @@ class RelayedApp:
             await self.relays.pop(0).aclose()
         relay = UdpRelay(self._network, seed=f"{self._seed}:{self._count}")
         self._count += 1
+        relay.unplugged = self._unplugged
         self.relays.append(relay)
         answer = (await relay.rewrite_answer(b"".join(part.get("body", b"") for part in parts).decode())).encode()
         headers = [(name, value) for name, value in start["headers"] if name.lower() != b"content-length"]

@@ -26,6 +26,8 @@ from multimodal.serving.auth import Tokens
 from multimodal.serving.limits import Quotas
 from multimodal.serving.run import SmallBuffers
 from multimodal.stream import MultiModalStream
+from multimodal.sync.link import LinkProfile
+from multimodal.sync.relay import RelayedApp, behind
 from multimodal.transport.live import LiveSession
 from multimodal.values import Cue, EncodedImage
 
@@ -72,6 +74,11 @@ class Shop:
     cuts: list[asyncio.Future[None]] = field(default_factory=list)
     cut_at_ms: float = 0.0
     """When it was cut last, milliseconds since 1970."""
+    restored_at_ms: float = 0.0
+    """When its network came back last."""
+    network: RelayedApp | None = None
+    back: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while there is a network."""
 
     def begin(self, at: int, *, silent: bool = False) -> None:
         """Forget the tour before, and cut the next one as the event `at` is emitted."""
@@ -79,6 +86,24 @@ class Shop:
         self.emitted.clear()
         self.cuts.clear()
         self.on_event = lambda seq: self.cut(silent=silent) if seq == at else None
+
+    def begin_outage(self, at: int, seconds: float) -> None:
+        """As `begin`; from the event `at` on, itself included, there is no network for so long, and nobody is told."""
+        self.begin(at)
+        self.on_event = lambda seq: self._lose(seconds) if seq == at else None
+
+    def _lose(self, seconds: float) -> None:
+        assert self.network is not None, "open_shop(far=True)"
+        self.cut_at_ms = time.time() * 1000
+        self.network.unplug()
+        self.back.clear()
+        asyncio.get_running_loop().call_later(seconds, self._restore)
+
+    def _restore(self) -> None:
+        assert self.network is not None
+        self.restored_at_ms = time.time() * 1000
+        self.network.unplug(False)
+        self.back.set()
 
     def record(self, stream: Any) -> Callable[[dict[str, Any]], None]:
         def line(entry: dict[str, Any]) -> None:
@@ -108,9 +133,37 @@ def _nothing(data: str | bytes) -> None:
     """What a hole in the network does."""
 
 
+class _Tcp:
+    """What asks for something while there is no network gets through with the first of its packets that is sent again
+    after that, 1, 3 and 7 s after the first one (RFC 6298), unless it has given up before."""
+
+    def __init__(self, shop: Shop, app: Any) -> None:
+        self._shop, self._app = shop, app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
+        if scope["type"] == "lifespan" or self._shop.back.is_set():
+            return await self._app(scope, receive, send)
+        first, wait = [await receive()], 1.0
+        gone = asyncio.ensure_future(receive())
+        while not self._shop.back.is_set():
+            await asyncio.wait([gone], timeout=wait)
+            wait *= 2
+            if gone.done():
+                return None
+
+        async def hear() -> Any:
+            return first.pop() if first else await gone
+
+        return await self._app(scope, hear, send)
+
+
 @asynccontextmanager
-async def open_shop(*, gap: float = 0.03, shared: bool = False, tokens: bool = False) -> AsyncIterator[Shop]:
+async def open_shop(
+    *, gap: float = 0.03, shared: bool = False, tokens: bool = False, far: bool = False
+) -> AsyncIterator[Shop]:
+    """A shop on loopback; `far`: 20 ms away, and its network can be taken away (`Shop.begin_outage`)."""
     shop = Shop(tokens=tokens)
+    shop.back.set()
 
     def make(tour: str) -> MultiModalStream:
         text = ScriptTextPipe(list(WORDS), ttft=0.1, gap=gap)
@@ -131,7 +184,9 @@ async def open_shop(*, gap: float = 0.03, shared: bool = False, tokens: bool = F
         return begin(name, live, *rest)
 
     tours.state.sessions.start = start
-    app = Starlette(routes=[Route("/", shop.page), Mount("/tour", tours)])
+    shop.network = behind(tours, LinkProfile(delay=0.02)) if far else None
+    served = _Tcp(shop, shop.network) if far else tours
+    app = Starlette(routes=[Route("/", shop.page), Mount("/tour", served)])
     config = uvicorn.Config(
         app, host="127.0.0.1", port=0, log_level="warning", ws=SmallBuffers, ws_max_size=wire.MESSAGE_LIMIT_BYTES
     )
@@ -144,6 +199,8 @@ async def open_shop(*, gap: float = 0.03, shared: bool = False, tokens: bool = F
         yield shop
     finally:
         await tours.state.sessions.aclose()
+        if shop.network is not None:
+            await shop.network.aclose()
         server.should_exit = True
         await running
 

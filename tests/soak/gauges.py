@@ -6,10 +6,11 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from multimodal.bench.batch_load import resident_bytes
 
-__all__ = ["HighWater", "growth_bytes", "handles", "objects", "resident_bytes"]
+__all__ = ["HighWater", "growth_bytes", "handles", "objects", "resident_bytes", "waited_s"]
 
 
 class HighWater:
@@ -40,6 +41,14 @@ def objects(*packages: str) -> Counter[str]:
 def handles() -> int:
     """Open file handles, sockets included."""
     return len(os.listdir("/proc/self/fd"))
+
+
+def waited_s() -> float:
+    """Seconds for which this thread was ready to run so far, and the machine ran others; 0 where it does not tell."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
 
 
 def growth_bytes(samples: Sequence[int]) -> float:

@@ -12,6 +12,7 @@ from multimodal import wire
 from multimodal.errors import ChannelClosedError, JoinRefused, UsageError
 from multimodal.events import AnyEvent, StreamEnd
 from multimodal.sync.link import LinkProfile
+from multimodal.transport.assembly import RESEND_AFTER, RESEND_LIMIT
 from multimodal.transport.base import Link
 from multimodal.transport.live import LiveSession, Seat
 from multimodal.transport.memory import MemoryLink, memory_link
@@ -20,7 +21,9 @@ from multimodal.transport.resilient import ResilientViewer
 __all__ = ["Emitted", "MemoryRoad", "Returning"]
 
 
-STAYS = 10.0
+STAYS = RESEND_AFTER * (RESEND_LIMIT + 2)
+"""Seconds without a byte of a picture after which none is still on its way: by then a viewer has asked for its missing
+parts as often as it does, and for the whole of it (V11). While bytes come it stays: their speed is the machine's."""
 
 
 class Emitted:
@@ -47,7 +50,7 @@ class Returning(ResilientViewer):
         connect: gives a link to its seat, a new one where it is told so; raises TransportError where there is no way.
         hello: the first one.
         on_show: called with every bundle when it is painted.
-        pictures: how many there are: at the end it stays for those still on their way, `STAYS` seconds at most.
+        pictures: how many there are: at the end it stays for those still on their way (`STAYS`).
     """
 
     def __init__(
@@ -83,11 +86,13 @@ class Returning(ResilientViewer):
         if self._shown is not None:
             self._shown(bundle)
         if isinstance(bundle[-1], StreamEnd):
-            self._leave(self._loop.time() + STAYS)
+            self._leave(-1, 0.0)
 
-    def _leave(self, until: float) -> None:
+    def _leave(self, picture_bytes: int, until: float) -> None:
+        if self.protocol.picture_bytes != picture_bytes:
+            picture_bytes, until = self.protocol.picture_bytes, self._loop.time() + STAYS
         if len(self.seen.pictures) < self._expected and self._loop.time() < until:
-            self._loop.call_later(0.02, self._leave, until)
+            self._loop.call_later(0.02, self._leave, picture_bytes, until)
             return
         self.protocol.bye("end")
         self._flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -10,6 +11,7 @@ from multimodal.events import AnyEvent, Text
 from multimodal.transport.live import LiveSession, Seat
 from tests.fuzz.faults import watched
 from tests.fuzz.mutator import count
+from tests.soak.gauges import waited_s
 from tests.soak.returning import Emitted, Returning
 from tests.soak.test_cuts import EVENTS, PICTURES, WORDS, tour
 from tests.soak.udp_road import UdpRoad
@@ -38,6 +40,8 @@ class Cut:
         self.at, self.away, self.silent = at, away, silent
         self.restored: float | None = None
         self.took: float | None = None
+        self.waited = 0.0
+        """Seconds of `took` in which this process was ready to run and other work had the processors."""
         self.state = ""
         self.emitted = Emitted(self._on_event)
 
@@ -65,7 +69,7 @@ class Cut:
             loop.call_later(self.away, self._restore)
 
     def _restore(self) -> None:
-        self.restored = asyncio.get_running_loop().time()
+        self.restored, self.waited = asyncio.get_running_loop().time(), waited_s()
         self.road.restore()
 
     def _on_show(self, bundle: tuple[AnyEvent, ...]) -> None:
@@ -78,6 +82,7 @@ class Cut:
             )
         if self.restored is not None and self.took is None:
             self.took = asyncio.get_running_loop().time() - self.restored
+            self.waited = waited_s() - self.waited
 
 
 def test_peer_connections_cut_at_every_event(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,13 +110,16 @@ def test_peer_connections_cut_at_every_event(capsys: pytest.CaptureFixture[str])
         run(scenario(), 60.0 + 4.0 * len(cuts))
     took = sorted(cut.took for cut in cuts if cut.took is not None)
     slow = [(cut.at, cut.away, cut.silent, cut.took) for cut in cuts if cut.took is not None and cut.took > BAR]
+    own = max((cut.took - cut.waited for cut in cuts if cut.took is not None), default=0.0)
     with capsys.disabled():
         print(
             f"\n{len(cuts)} peer connections cut: 0 lost, 0 doubled; after the link's return the next event came in "
             f"{took[len(took) // 2]:.2f} s (median), {took[-1]:.2f} s (at most); {len(slow)} "
-            f"took more than {BAR:g} s{': ' if slow else ''}{slow[:5] or ''}"
+            f"took more than {BAR:g} s{': ' if slow else ''}{slow[:5] or ''}; without what this process waited for a "
+            f"processor {own:.2f} s at most, load {os.getloadavg()[0]:.1f}"
         )
     # Where the end itself was cut off, nothing is left to come after it.
     assert len(took) >= len(cuts) * 0.9
-    # Wide: other work on this machine must not fail it. The bar is 2 s, and what was measured stands above.
-    assert took[-1] < 3 * BAR
+    # Other work on this machine must not fail it, so what it took away does not count; and wide, as ten of these run at
+    # once. The bar is 2 s, and what was measured stands above.
+    assert own < 3 * BAR

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from multimodal.errors import ChannelClosedError, JoinRefused, UsageError
 from multimodal.sync.link import LinkProfile
 from multimodal.sync.relay import UdpRelay
@@ -13,20 +11,6 @@ from multimodal.transport.webrtc import WebRTCLink
 __all__ = ["UdpRoad"]
 
 HERE = ("127.0.0.1",)
-
-
-class _Cable(UdpRelay):
-    """A relay that can be unplugged, and plugged in again."""
-
-    unplugged = False
-
-    def _from_viewer(self, data: bytes, address: Any) -> None:
-        if not self.unplugged:
-            super()._from_viewer(data, address)
-
-    def _from_server(self, number: int, data: bytes, address: Any) -> None:
-        if not self.unplugged:
-            super()._from_server(number, data, address)
 
 
 class UdpRoad:
@@ -41,7 +25,7 @@ class UdpRoad:
     def __init__(self, live: LiveSession, seat: Seat, delay: float = 0.005) -> None:
         self.live, self.seat, self.up = live, seat, True
         self._profile = LinkProfile(delay=delay)
-        self._cables: list[_Cable] = []
+        self._relays: list[UdpRelay] = []
         self._client: WebRTCLink | None = None
 
     async def connect(self, fresh: bool) -> WebRTCLink:
@@ -52,18 +36,18 @@ class UdpRoad:
             raise JoinRefused("udp", 404, "no_such_seat", "this seat was given up")
         if self.seat.left:
             self.seat = self.live.sit(Seat(turns=self.seat.turns, record=self.seat.record))
-        cable = _Cable(self._profile)
-        self._cables.append(cable)
+        relay = UdpRelay(self._profile)
+        self._relays.append(relay)
         client, offer = await WebRTCLink.offering(bind_addresses=HERE)
         try:
-            server, answer = await WebRTCLink.answering(cable.rewrite_offer(offer), bind_addresses=HERE)
+            server, answer = await WebRTCLink.answering(relay.rewrite_offer(offer), bind_addresses=HERE)
             try:
                 self.live.connect(self.seat, server)
             except UsageError as error:
                 await server.aclose()
                 raise JoinRefused("udp", 404, "no_such_seat", str(error)) from error
-            await client.accept(await cable.rewrite_answer(answer))
-            cable.unplugged = not self.up
+            await client.accept(await relay.rewrite_answer(answer))
+            relay.unplugged = not self.up
             await client.opened()
         except BaseException:
             await client.aclose()
@@ -74,18 +58,18 @@ class UdpRoad:
     def cut(self, *, silent: bool) -> None:
         """Nothing passes; not silent = the viewer's end is told, as when its interface goes down."""
         self.up = False
-        for cable in self._cables:
-            cable.unplugged = True
+        for relay in self._relays:
+            relay.unplugged = True
         if not silent and self._client is not None:
             self._client._end(ChannelClosedError("the interface went down"))
 
     def restore(self) -> None:
         """Everything passes again, on old connections too."""
         self.up = True
-        for cable in self._cables:
-            cable.unplugged = False
+        for relay in self._relays:
+            relay.unplugged = False
 
     async def aclose(self) -> None:
         """Close every relay."""
-        for cable in self._cables:
-            await cable.aclose()
+        for relay in self._relays:
+            await relay.aclose()

@@ -109,6 +109,41 @@ def test_both_ways_are_delayed_by_their_own_profile() -> None:
     clean(scenario)
 
 
+def test_unplugged_it_passes_nothing_and_plugged_in_again_the_rest() -> None:
+    async def scenario() -> None:
+        async with between(LinkProfile()) as (relay, server, viewer, front):
+            viewer.transport.sendto(b"before", front)
+            await until(lambda: bool(server.got))
+            back = server.got[0][2]
+            relay.unplugged = True
+            viewer.transport.sendto(b"lost", front)
+            server.transport.sendto(b"lost", back)
+            await asyncio.sleep(0.1)
+            relay.unplugged = False
+            viewer.transport.sendto(b"after", front)
+            server.transport.sendto(b"after", back)
+            await until(lambda: len(server.got) == 2 and bool(viewer.got))
+            assert [data for _, data, _ in server.got] == [b"before", b"after"]
+            assert [data for _, data, _ in viewer.got] == [b"after"]
+
+    clean(scenario)
+
+
+def test_an_outage_is_one_of_relays_that_are_made_meanwhile_too() -> None:
+    async def scenario() -> None:
+        app = behind(answering, "good")
+        await signal(app)
+        app.unplug()
+        await signal(app)
+        assert [relay.unplugged for relay in app.relays] == [True, True]
+        app.unplug(False)
+        await signal(app)
+        assert [relay.unplugged for relay in app.relays] == [False, False, False]
+        await app.aclose()
+
+    clean(scenario)
+
+
 def test_two_connections_of_one_viewer_wait_in_one_queue() -> None:
     async def scenario() -> None:
         # 20 kB/s: each datagram of 1,000 bytes takes 50 ms, whichever connection it is of.
