@@ -46,6 +46,11 @@ SAME_FRAME_BAR, AGREE_BAR, SHIFT_BAR, JUDGED_BAR = 0.99, 0.99, 0.001, 0.5
 """Bars: share painted in the frame of the words; share of pairs that receipts and pixels judge alike; layout shift;
 share of pairs that the pixels must have been able to judge for their word to count."""
 
+PLANNED = ("", "script", "extractive")
+"""Narrators whose words no model makes, as recordings name them."""
+GUARD_LINE = b"the fact guard: "
+"""How a line of `multimodal.pipes.guarded` on the standard error stream begins."""
+
 _FIT = """(() => {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync('product-tour { --tour-ratio: 2; --tour-text-height: 8em }');
@@ -70,8 +75,9 @@ async def check_tour(options: Sequence[str], *, record: Path | None = None) -> d
         SyncError: the player reported an error, or the tour got stuck; the message says where.
     """
     path = record or Path(tempfile.mkdtemp(prefix="multimodal-")) / "tour.jsonl"
+    told: list[bytes] = []
     async with (
-        serving([*options, "--record", str(path)]) as url,
+        serving([*options, "--record", str(path)], told) as url,
         launch() as browser,
         open_page(browser, viewport=VIEWPORT) as page,
         watch(page) as glass,
@@ -84,12 +90,19 @@ async def check_tour(options: Sequence[str], *, record: Path | None = None) -> d
         seen: list[dict[str, Any]] = await page.evaluate("document.querySelector('product-tour').log")
     log = _merge(SyncLog.read(path), seen)
     log.write(path)
-    return await asyncio.to_thread(_judge, log, glass, seen, path)
+    result = await asyncio.to_thread(_judge, log, glass, seen, path)
+    # Of a model, how often the fact guard had something to tell.
+    result["guard_told"] = None if result["narrator"] in PLANNED else b"".join(told).count(GUARD_LINE)
+    return result
 
 
 @asynccontextmanager
-async def serving(options: Sequence[str]) -> AsyncIterator[str]:
+async def serving(options: Sequence[str], told: list[bytes] | None = None) -> AsyncIterator[str]:
     """A `multimodal tour` server in a process of its own, on any free port unless the options name one; gives its URL.
+
+    Args:
+        options: of `multimodal tour`, as words.
+        told: filled with what the server writes to its standard error stream once it runs; None = thrown away.
 
     Raises:
         UsageError: it did not start; with its own words.
@@ -114,7 +127,7 @@ async def serving(options: Sequence[str]) -> AsyncIterator[str]:
             said = (await process.stderr.read()).decode().strip() or line.strip()
             raise UsageError(said.removeprefix("multimodal tour: ") or "the server ended without a word")
         # No TaskGroup: it would wrap what the caller's block raises into a group. They end with the block.
-        draining = [asyncio.create_task(_drain(stream)) for stream in (process.stdout, process.stderr)]
+        draining = [asyncio.create_task(_drain(process.stdout)), asyncio.create_task(_drain(process.stderr, told))]
         try:
             yield found.group()
         finally:
@@ -132,9 +145,10 @@ async def serving(options: Sequence[str]) -> AsyncIterator[str]:
             await process.wait()
 
 
-async def _drain(stream: asyncio.StreamReader) -> None:
-    while await stream.read(65536):
-        pass
+async def _drain(stream: asyncio.StreamReader, into: list[bytes] | None = None) -> None:
+    while piece := await stream.read(65536):
+        if into is not None:
+            into.append(piece)
 
 
 async def _until_ended(page: Any) -> None:
@@ -270,7 +284,12 @@ def summary(result: dict[str, Any]) -> str:
             f"layout shift        {result['layout_shift']:g}",
             f"events              {result['events_lost']} lost, {result['events_duplicated']} duplicated",
             f"first text          {result['first_text_ms']} ms, last {result['total_ms']} ms",
-            f"narrator            {result['narrator'] or 'not said'}",
+            f"narrator            {result['narrator'] or 'not said'}"
+            + ("" if result["guard_told"] is None else f"; the fact guard told of {_sentences(result['guard_told'])}"),
             f"recording           {result['log']}",
         ]
     )
+
+
+def _sentences(count: int) -> str:
+    return f"{count} sentence{'' if count == 1 else 's'}"

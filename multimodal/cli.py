@@ -48,6 +48,7 @@ BENCHES = {
     "int8": "a trained model in int8 beside float32: size, speed, perplexity, the same text or not",
     "journal": "an append of one bundle in memory and on Redis, a replay, bytes of an event",
     "links": "a real Chromium behind bad networks, with a hidden tab, and lost last words",
+    "local-tour": "the local narrator's tour in Chromium: first text, pictures, drift; viewers that one model serves",
     "loss": "one lost datagram with words or with the first event: until it is shown, beside bare aiortc",
     "narrator": "the local narrator on 100 unseen fact sheets: exact, and what it got wrong",
     "overflow": "200 answers for consumers at half their speed, beside clearing the queue and dropping a tenth",

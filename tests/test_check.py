@@ -15,6 +15,7 @@ from multimodal.cli import main
 from multimodal.errors import UsageError
 from multimodal.sync.kit import assert_every_cue_settled, assert_in_sync, assert_right_product
 from multimodal.sync.log import SyncLog
+from tests.demos.test_narrators import FALSE, model, wrongly
 from tests.pipes.pictures import quarters, write
 from tests.pipes.videos import gradient, write_video
 
@@ -50,6 +51,7 @@ def test_the_demo_tour(tmp_path: Path) -> None:
     assert result["reveals_shown"] == 16
     assert log.start is not None
     assert result["narrator"] == log.start.narrator == "extractive"
+    assert result["guard_told"] is None
     assert log.arrived
     assert log.painted
     assert f"{result['reveals_shown']} of 16 pictures of 8 products" in summary(result)
@@ -69,6 +71,17 @@ def test_the_real_world_catalogue() -> None:
     result = asyncio.run(check_tour(words))
     assert_holds(result, 3)
     assert result["reveals_shown"] == 54
+
+
+def test_a_model_s_tour_says_how_often_its_guard_had_to_tell() -> None:
+    async def scenario() -> dict[str, Any]:
+        async with model([], says=wrongly(FALSE["after its name"])) as url:
+            return await check_tour(["--narrator", url, "--model", "m", "--speed", "8", "--sync-interval", "1"])
+
+    result = asyncio.run(scenario())
+    assert_holds(result, 1)
+    assert (result["narrator"], result["reveals_shown"], result["guard_told"]) == ("remote: m", 8, 1)
+    assert "the fact guard told of 1 sentence" in summary(result)
 
 
 def test_a_clip_is_not_judged_by_pixels(tmp_path: Path) -> None:
