@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from multimodal.demos.product_tour.narrators import Narrator
 from multimodal.demos.product_tour.tour import Settings, demo_tour
 from multimodal.errors import UsageError
-from multimodal.events import CueMissed, Reveal, StreamStart
+from multimodal.events import CueMissed, Reveal, StreamStart, Text
 from multimodal.pipes import local_narrator as narrator
 from multimodal.pipes.facts import FactSheet
 from multimodal.pipes.guard import FactGuard
@@ -24,6 +24,7 @@ from multimodal.pipes.guarded import GuardedTextPipe
 from multimodal.pipes.local_loading import LocalModel
 from multimodal.pipes.narrator_model import MODEL
 from multimodal.pipes.narrator_prompt import Asked
+from multimodal.pipes.script import ScriptTextPipe
 from multimodal.pipes.stand_in import stand_in
 from multimodal.sync.conformance import check_text_pipe
 from multimodal.sync.kit import assert_in_sync, assert_right_product, record
@@ -191,6 +192,45 @@ def test_the_next_passage_is_made_while_the_one_before_it_is_heard(loads: list[f
         # Somewhere in each passage but the last two, two more are made than are told.
         assert all(max(made for told, made in finished if told == number) >= number + 2 for number in range(6))
         assert stats().row_steps - stats().steps <= 2, "one is made at a time"
+
+    run(scenario())
+
+
+def test_an_interruption_frees_the_row_and_another_turn_follows(loads: list[float]) -> None:
+    async def scenario() -> None:
+        tour = demo_tour(Narrator("local"))
+        tour.prepare()
+        text = ""
+        async with tour.stream(Settings(sync_interval=1, speed=50.0)) as stream:
+            async for event in stream:
+                if isinstance(event, Text):
+                    text += event.text
+                if isinstance(event, Reveal) and stream.epoch == 0:
+                    heard = stream.interrupt()
+                    assert heard is not None
+                    await until(lambda: stats().running == 0)
+                    stream.say(ScriptTextPipe("Of course.", gap=0.0))
+        assert text.endswith("Of course.")
+        assert text.startswith(answer(PRODUCTS[0])[:10])
+        assert len(text) < len(answer(PRODUCTS[0])) + 20
+        assert stats().running == stats().waiting == 0
+
+    run(scenario())
+
+
+def test_what_is_told_again_is_not_made_again(loads: list[float]) -> None:
+    async def scenario() -> None:
+        tour = demo_tour(Narrator("local"))
+        tour.prepare()
+        before, texts = stats().finished, ["", ""]
+        async with tour.stream(Settings(sync_interval=1, speed=200.0)) as stream:
+            async for event in stream:
+                if isinstance(event, Text):
+                    texts[event.epoch] += event.text
+                if isinstance(event, Reveal) and event.product == PRODUCTS[2].id and stream.epoch == 0:
+                    stream.rewind(0)
+        assert texts[1] == "\n\n".join(map(answer, PRODUCTS))
+        assert stats().finished - before == len(PRODUCTS)
 
     run(scenario())
 
