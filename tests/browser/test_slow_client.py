@@ -43,9 +43,12 @@ def test_a_player_that_falls_behind_is_told(log: SyncLog) -> None:
         if frame is not None:
             late = 10.0 * sum(seq <= event.seq for seq in reveals) ** 2
             painted.append(Painted(frame.t_ms + late, len(painted), event.seq, True))
-    found = judge(msgspec.structs.replace(log, painted=tuple(painted)), QUICK)
-    failed = {entry["what"] for entry in found["figures"] if not entry["ok"]}
-    assert failed == {
+    failed, busy = (
+        {entry["what"] for entry in judge(each, QUICK)["figures"] if not entry["ok"]}
+        for each in (msgspec.structs.replace(log, painted=tuple(painted)), log)
+    )
+    # What this machine is too busy for is no fault that was planted.
+    assert failed - busy == {
         "same-frame share",
         "growth of painted skew (limit: what its noise explains)",
         "way of words, last quarter against first, medians",

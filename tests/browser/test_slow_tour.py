@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 
 from multimodal.bench.slow_tour import Results, judge, whole_tour, without_pictures
 from multimodal.bench.slow_tour_stage import DESKTOP, first_words, play_tours
 from multimodal.browser import launch
 from multimodal.pipes.images import ImageStore
+from tests.support import run
 
 
 def test_two_tours_in_one_browser_are_judged() -> None:
@@ -26,7 +25,7 @@ def test_two_tours_in_one_browser_are_judged() -> None:
         times = {name: [pressed] for name in ("pictures", "no pictures", "opens with a product")}
         return Results(tours, {8: desktop, 1: again}, times, times)
 
-    results = asyncio.run(main())
+    results = run(main(), limit=240)
     desktop, again = results.tours["desktop"], results.tours["desktop, second tour"]
     expected = {image.key for product in tour.catalog.products[:2] for image in product.images}
     assert {each.key for each in desktop.shown} == {each.key for each in again.shown} == expected

@@ -23,6 +23,7 @@ from tests.netns.hostile import SERVER, Lab, alone, lab
 from tests.netns.places import words
 
 __all__ = [
+    "BUSY_LIMIT",
     "SCENES",
     "SWITCH_LIMIT",
     "TURN_PORT",
@@ -41,6 +42,8 @@ AT_ONCE = 2
 """Each world runs a server and a viewer or two, and figures are read off a clock."""
 SWITCH_LIMIT = 6.0
 """Seconds in which a viewer has to be on its new road: four for the old one, and the rest to get there."""
+BUSY_LIMIT = 9.0
+"""The same where other tests run beside it; a road that does not stand is itself given up after ten."""
 MIDWAY = 1.2
 """Seconds of the tour after which the network changes, where it changes in its middle."""
 

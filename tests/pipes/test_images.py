@@ -175,7 +175,7 @@ def test_settling_waits_for_abandoned_work(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_picture_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "encode_picture", slowly(1.0, []))
+    monkeypatch.setattr(images, "encode_picture", slowly(3.0, []))
     paths = [write(tmp_path / f"{number}.jpg", quarters()) for number in range(STUCK_AT_MOST + 2)]
 
     async def scenario() -> None:
@@ -188,7 +188,7 @@ def test_a_picture_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: 
             assert said in str(result)
         begun = time.monotonic()
         await store.settle()  # a stuck decoder is left to itself
-        assert time.monotonic() - begun < 0.7
+        assert time.monotonic() - begun < 2.0
 
     run(scenario())
 

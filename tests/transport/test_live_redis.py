@@ -22,6 +22,7 @@ from multimodal.transport.resilient import ResilientViewer
 from tests.redis_server import own_redis_server
 from tests.support import run
 from tests.transport.events import picture
+from tests.transport.leaks import until
 
 __all__ = ["own_redis_server"]
 
@@ -85,7 +86,7 @@ def test_viewers_lose_nothing_and_neither_does_the_journal(
 
     async def scenario() -> None:
         journal = KeptJournal(own_redis_server.url)
-        stream = MultiModalStream(ScriptTextPipe(WORDS, gap=0.03, stalls={25: pause}), ScriptImagePipe(PICTURES))
+        stream = MultiModalStream(ScriptTextPipe(WORDS, gap=0.06, stalls={13: pause}), ScriptImagePipe(PICTURES))
         live = LiveSession(stream, name="s", journal=journal)
         live.sit(Seat(record=record))
         places = [Place(live) for _ in range(3)]
@@ -101,6 +102,7 @@ def test_viewers_lose_nothing_and_neither_does_the_journal(
             places[2].links[-1].sever()
             await asyncio.wait(watching)
             await asyncio.sleep(0.6)
+            await until(lambda: not live.kept.unsaved)
             for seat in tuple(live.seats.values()):
                 await live.leave(seat, "the end of the test")
             await running
