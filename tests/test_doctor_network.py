@@ -207,8 +207,8 @@ def test_a_black_hole_for_udp_and_a_closed_port_are_told_apart(monkeypatch: pyte
 
 @needs_coturn
 def test_a_server_that_answers_by_tcp_alone_shows_that_udp_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multimodal.doctor_network_stun.STUN_LIMIT", 1.0)
-    monkeypatch.setattr("multimodal.doctor_network_turn.TURN_LIMIT", 1.0)
+    monkeypatch.setattr("multimodal.doctor_network_stun.STUN_LIMIT", 2.0)
+    monkeypatch.setattr("multimodal.doctor_network_turn.TURN_LIMIT", 2.0)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hole:
         hole.bind(("127.0.0.1", 0))
         with coturn(port=hole.getsockname()[1], extra=["no-udp"]) as running:

