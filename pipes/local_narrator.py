@@ -1,13 +1,15 @@
 """The local narrator: a small language model on this machine, with an adapter of ours, that tells a tour offline.
 
 One model and one engine serve all viewers of a process. Each answer is one passage, asked for by `narrator_prompt` and
-made greedily, so that one tour has one text whoever hears it.
+made greedily, so that one tour has one text whoever hears it. So the greeting is made once, when the model is made ready,
+and every viewer gets that: made anew, a first sentence that waits to be judged costs a quarter of a second.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from importlib.resources import files
@@ -15,14 +17,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from multimodal.errors import UsageError
-from multimodal.pipes.engine import Engine, Mailbox
+from multimodal.pipes.base import TextPipe
+from multimodal.pipes.engine import Engine
 from multimodal.pipes.facts import FactSheet
+from multimodal.pipes.flow import TextFlow
 from multimodal.pipes.generation import GenerationRequest
 from multimodal.pipes.guided import GuidedTextPipe
 from multimodal.pipes.local import LocalTextPipe
 from multimodal.pipes.local_loading import LocalModel
 from multimodal.pipes.narrator_model import MODEL, narrator_model
 from multimodal.pipes.narrator_prompt import Asked, plan_tour_prompts
+from multimodal.pipes.reader import AnswerReader
+from multimodal.pipes.script import ScriptTextPipe
+from multimodal.pipes.settings import AT_ONCE
 from multimodal.values import Product
 
 __all__ = ["ADAPTER", "LOCAL", "LocalNarrator", "adapted_model", "narrator_pipe"]
@@ -100,24 +107,18 @@ class LocalNarrator:
         )
         """What the model is asked, passage by passage."""
         self._quant_mode = quant_mode
+        self._greeting: list[str] = []
         self._prepared = False
 
     def prepare(self) -> None:
-        """Read the model, and warm it up for this tour; it takes seconds, or minutes the first time on a machine.
+        """Read the model, and make the greeting; it takes seconds, or minutes the first time on a machine.
 
         Raises:
             UsageError, PipeError: as for `adapted_model`.
         """
         if self._prepared:
             return
-        voice = _voice(self._quant_mode)
-        # Read once, what all prompts begin with is kept, and all of the first one.
-        ids = voice.tokenizer.apply_chat_template(self.asked[0].messages, add_generation_prompt=True, return_dict=False)
-        box = Mailbox()
-        voice.engine.submit(GenerationRequest(tuple(ids), max_new_tokens=2), box)
-        while not box.ended:
-            box.wait_blocking()
-            box.take()
+        self._greeting = _made(_voice(self._quant_mode), self.asked[0])
         self._prepared = True
 
     async def ready(self) -> None:
@@ -125,8 +126,10 @@ class LocalNarrator:
         if not self._prepared:
             await asyncio.to_thread(self.prepare)
 
-    def answer(self, asked: Asked) -> LocalTextPipe:
+    def answer(self, asked: Asked) -> TextPipe:
         """The text pipe of one passage; call `prepare` or `ready` before, or it reads the model."""
+        if asked is self.asked[0] and self._prepared:
+            return _Made(self._greeting, gap=0.0)
         voice = _voice(self._quant_mode)
         return LocalTextPipe(
             voice.engine,
@@ -161,6 +164,28 @@ def narrator_pipe(
         UsageError, PipeError: as for `LocalNarrator`; out of the iteration, as for `adapted_model`.
     """
     return LocalNarrator(products, shop=shop, language=language, seed=seed, quant_mode=quant_mode).pipe()
+
+
+class _Made(ScriptTextPipe):
+    """An answer that was made before; what follows it may begin at once (`BeginsAhead`)."""
+
+    made = True
+
+    async def begin(self) -> None:
+        """There is nothing to begin."""
+
+
+def _made(voice: _Voice, asked: Asked) -> list[str]:
+    """The tokens of a whole answer, waited for in this thread."""
+    ids = voice.tokenizer.apply_chat_template(asked.messages, add_generation_prompt=True, return_dict=False)
+    request = GenerationRequest(tuple(ids), max_new_tokens=ANSWER_TOKENS, eos_ids=voice.eos_ids)
+    reader = AnswerReader(voice.engine, request, TextFlow(voice.tokenizer, **AT_ONCE.flow()))
+    reader.start()
+    texts: list[str] = []
+    while not reader.over:
+        reader.mailbox.wait_blocking()
+        texts += [token.text for token in reader.read(time.monotonic())]
+    return texts
 
 
 def _voice(quant_mode: str | None) -> _Voice:
