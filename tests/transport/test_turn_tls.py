@@ -76,7 +76,7 @@ def test_a_certificate_that_nobody_vouches_for_is_no_way_through(
     async def scenario() -> None:
         async with nothing_left():
             with pytest.raises(ChannelClosedError, match=why):
-                await watched(relay, 1.0)
+                await watched(relay, 10.0)
 
     before = relay.allocations
     run(scenario())
