@@ -268,7 +268,7 @@ def test_decoders_that_hang_are_given_up_and_the_tour_goes_on(
     monkeypatch.setattr(encode_render, "_decoded", hang)
 
     async def tour() -> dict[str, str]:
-        store = ImageStore(workers=workers, time_limit=0.5)
+        store = ImageStore(workers=workers, time_limit=1.5)
         pipe = FolderImagePipe(tmp_path, store=store)
         cues = [Cue(place, key) for place, key in enumerate(pipe.keys())]
         async with MultiModalStream(

@@ -250,10 +250,10 @@ def test_a_reader_who_stops_stops_the_work(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_a_picture_that_takes_for_ever_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow_for(monkeypatch, {"b": 1.0})
+    slow_for(monkeypatch, {"b": 3.0})
 
     async def scenario() -> None:
-        pipe = FolderImagePipe(folder, store=ImageStore(workers=2, time_limit=0.3))
+        pipe = FolderImagePipe(folder, store=ImageStore(workers=2, time_limit=1.5))
         items = {item.key: item for item in await everything(pipe)}
         failure = items.pop("b")
         assert isinstance(failure, ImageFailure)
@@ -264,7 +264,7 @@ def test_a_picture_that_takes_for_ever_is_given_up(folder: Path, monkeypatch: py
 
 
 def test_cancelling_a_pull_loses_no_picture(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow_for(monkeypatch, {"a": 0.2})
+    slow_for(monkeypatch, {"a": 1.0})
 
     async def scenario() -> None:
         pipe = FolderImagePipe(folder, store=ImageStore())

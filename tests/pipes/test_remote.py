@@ -362,11 +362,11 @@ async def begun(server: ModelServer, name: str, **play: Any) -> AsyncIterator[Re
 
 
 async def until(seen: Callable[[], bool], what: str) -> None:
-    for _ in range(500):
+    for _ in range(3000):
         if seen():
             return
         await asyncio.sleep(0.01)
-    pytest.fail(f"after 5 s, {what}")
+    pytest.fail(f"after 30 s, {what}")
 
 
 def test_closing_frees_the_server(server: ModelServer) -> None:
