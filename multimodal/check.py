@@ -36,6 +36,8 @@ __all__ = ["check_tour", "serving", "summary"]
 
 START_LIMIT = 60.0
 """Seconds a server may take until it prints its URL: reading a large catalogue on a busy machine included."""
+MODEL_LIMIT = 300.0
+"""The same where it reads a language model: seven seconds on a machine of two processors that has nothing else to do."""
 WARM_LIMIT = 1800.0
 """The same where it encodes pictures beforehand: AVIF takes a quarter of a second a picture and size."""
 STALL_LIMIT = 30.0
@@ -108,7 +110,7 @@ async def serving(options: Sequence[str], told: list[bytes] | None = None) -> As
         UsageError: it did not start; with its own words.
     """
     port = () if "--port" in options else ("--port", "0")
-    limit = WARM_LIMIT if "--warm" in options else START_LIMIT
+    limit = WARM_LIMIT if "--warm" in options else MODEL_LIMIT if "local" in options else START_LIMIT
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "multimodal", "tour", *port, *options),
         stdout=asyncio.subprocess.PIPE,

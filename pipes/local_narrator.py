@@ -1,8 +1,8 @@
 """The local narrator: a small language model on this machine, with an adapter of ours, that tells a tour offline.
 
 One model and one engine serve all viewers of a process. Each answer is one passage, asked for by `narrator_prompt` and
-made greedily, so that one tour has one text whoever hears it. So the greeting is made once, when the model is made ready,
-and every viewer gets that: made anew, a first sentence that waits to be judged costs a quarter of a second.
+made greedily, so that one tour has one text whoever hears it. So the greeting is made once, when the model is read, and
+every viewer gets that: made anew, a first sentence that waits to be judged costs a quarter of a second.
 """
 
 from __future__ import annotations
