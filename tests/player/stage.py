@@ -143,16 +143,20 @@ class _Tcp:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         if scope["type"] == "lifespan" or self._shop.back.is_set():
             return await self._app(scope, receive, send)
-        first, wait = [await receive()], 1.0
-        gone = asyncio.ensure_future(receive())
+        first, wait = await receive(), 1.0
+        then = asyncio.ensure_future(receive())
         while not self._shop.back.is_set():
-            await asyncio.wait([gone], timeout=wait)
+            await asyncio.wait([then], timeout=wait)
             wait *= 2
-            if gone.done():
-                return None
+            if then.done():
+                return None  # it has given up
+        heard: list[Any] = [first, then]
 
         async def hear() -> Any:
-            return first.pop() if first else await gone
+            if not heard:
+                return await receive()
+            message = heard.pop(0)
+            return await then if message is then else message
 
         return await self._app(scope, hear, send)
 
