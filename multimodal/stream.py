@@ -154,7 +154,8 @@ class MultiModalStream:
         self._live: LiveDrift | None = None
         self._listeners: list[Callable[[DriftSample], object]] = []
         self._closed = self._speaking = self._reading = False
-        self._preroll, self._preroll_until = preroll, 0.0
+        self._preroll, self._preroll_until = preroll, -1.0
+        """When the wait for the first word is over; negative = the stream has not begun, which may be at 0.0 itself."""
         self._group: asyncio.TaskGroup | None = None
         self._bundle: deque[AnyEvent] = deque()
 
@@ -459,7 +460,7 @@ class MultiModalStream:
         timer = aligner.next_timer()
         if timer is not None and timer - now < TIMER_SLACK:
             now = max(now, timer)
-        if not self._preroll_until:
+        if self._preroll_until < 0:
             self._preroll_until = now + self._preroll
             aligner.handle_timer(now)
         while inbox.turns:

@@ -36,6 +36,27 @@ def reveals(log: list[AnyEvent], epoch: int) -> list[tuple[str, int, int]]:
     return [(e.key, e.anchor, e.mark) for e in log if isinstance(e, Reveal) and e.epoch == epoch]
 
 
+def test_an_interruption_at_the_very_instant_of_the_end_comes_first() -> None:
+    """On a clock that begins at 0.0, where the first instant is no sign that nothing was fed yet."""
+
+    async def main() -> list[AnyEvent]:
+        log: list[AnyEvent] = []
+        cues = [Cue(0, "a", late="hold")]
+        async with MultiModalStream(
+            ScriptTextPipe([]), images(), cues=cues, preroll=0.0, max_hold=0.05, slow_images=1.0
+        ) as stream:
+            # At 0.05 the hold is over, and with it the stream.
+            asyncio.get_running_loop().call_later(0.05, stream.interrupt)
+            asyncio.get_running_loop().call_later(0.1, stream.finish)
+            async for event in stream:
+                log.append(event)
+        return log
+
+    log = virtual(main())
+    assert [event.reason for event in log if isinstance(event, CueMissed)] == ["interrupted"]
+    assert sum(isinstance(event, Interrupted) for event in log) == 1
+
+
 def test_a_question_is_answered_in_the_middle_and_the_application_learns_what_was_heard() -> None:
     asked: list[tuple[str, Heard]] = []
 
