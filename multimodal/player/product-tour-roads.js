@@ -294,8 +294,8 @@ class Journey {
       // A seat that nobody has taken goes with the road that led to it.
       if (untaken) return this.#open(road.kind === 'sse' ? sse : websocket, road.why);
     }
-    // One that stood, and fell before its first word, is worth another try.
-    const again = !first || (road.kind === 'webrtc' && code === 'lost' && this.#tries < 3);
+    // One that stood, and fell before its first word, is worth another try; so is an offer to a shop that has answered one.
+    const again = !first || (road.kind === 'webrtc' && (code === 'lost' || (code === 'network' && seat.url)) && this.#tries < 3);
     if (code === 'version' || code === 'denied' || (first && status)) return this.#fail(code, status);
     if (code === 'not_found') return this.#fail('lost', status);
     if (road.heard) this.#left(road);

@@ -143,20 +143,24 @@ class _Tcp:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         if scope["type"] == "lifespan" or self._shop.back.is_set():
             return await self._app(scope, receive, send)
-        first, wait = await receive(), 1.0
-        then = asyncio.ensure_future(receive())
-        while not self._shop.back.is_set():
-            await asyncio.wait([then], timeout=wait)
-            wait *= 2
-            if then.done():
-                return None  # it has given up
-        heard: list[Any] = [first, then]
+        loop = asyncio.get_running_loop()
+        heard: list[Any] = []
+        coming, again, wait = asyncio.ensure_future(receive()), loop.time() + 1.0, 1.0
+        while loop.time() < again or not self._shop.back.is_set():
+            await asyncio.wait([coming], timeout=again - loop.time())
+            if coming.done():
+                if coming.result()["type"].endswith(".disconnect"):
+                    return None  # it has given up
+                heard.append(coming.result())
+                coming = asyncio.ensure_future(receive())
+            elif not self._shop.back.is_set():
+                wait *= 2
+                again += wait
+        heard.append(coming)
 
         async def hear() -> Any:
-            if not heard:
-                return await receive()
-            message = heard.pop(0)
-            return await then if message is then else message
+            message = heard.pop(0) if heard else await receive()
+            return await message if message is coming else message
 
         return await self._app(scope, hear, send)
 

@@ -63,6 +63,23 @@ def test_a_road_that_falls_before_its_first_word_is_built_again(opened: Opened) 
     assert result == ["one", [0, 1], [False, True], 0, "webrtc"]
 
 
+def test_an_offer_to_a_shop_that_has_answered_one_is_made_again(opened: Opened) -> None:
+    """The first road falls before its first word, and the network with it: the seat is there, so it is worth a wait."""
+    page = _open(opened, "peer.falls = 1")
+    result = page.evaluate(
+        f"""async () => {{
+          await until(() => peer.of('hello').length === 1);
+          peer.offline = true;
+          setTimeout(() => peer.offline = false, 600);
+          await until(() => peer.of('hello').length === 2 || tour.state === 'error');
+          peer.bundle(peer.start(), peer.text('one'));
+          await until(() => root.querySelector('.word') || tour.state === 'error');
+          return [tour.state, {_WORDS}, {_SEEN}, tour.road];
+        }}"""
+    )
+    assert result == ["playing", "one", [0, 1], "webrtc"]
+
+
 def test_half_a_bundle_comes_again_whole(playing: Opened) -> None:
     page = playing()
     result = page.evaluate(
