@@ -5,7 +5,7 @@ help:
 	@echo "make tour    set up and serve the demo tour on loopback (ARGS='--late hold' passes options)"
 	@echo "make test    set up (Chromium included), then check and test everything"
 	@echo "make check   only ruff, mypy --strict and pyright"
-	@echo "make soak    the long run: random tours, spoilt messages, cuts, kills, 10,000 sessions, an hour's tour (40 min)"
+	@echo "make soak    the long run: random tours, spoilt messages, cuts, outages, kills, 10,000 sessions, an hour's tour (40 min)"
 	@echo "make live    set up what benchmarks are measured beside, each in a .venv-live of its own (6 GB)"
 	@echo "make narrator  train the local narrator's adapter anew, in its place, and judge it (about an hour on two cores)"
 	@echo "make live-test  what talks to a model's server, against transformers serve and vLLM of .venv-live (5 min)"
@@ -37,7 +37,7 @@ soak:
 		MULTIMODAL_FUZZ_SOCKETS=2000 .venv/bin/python -m pytest tests/fuzz $(ARGS)
 	@echo "== a browser in every hostile network"
 	@MULTIMODAL_NETWORKS=all .venv/bin/python -m pytest tests/netns $(ARGS)
-	@echo "== cuts at every event, kills, 10,000 sessions, an hour's tour"
+	@echo "== cuts at every event, outages, kills, 10,000 sessions, an hour's tour"
 	@MULTIMODAL_CUTS=120 MULTIMODAL_KILLS=9 MULTIMODAL_SESSIONS=10000 MULTIMODAL_HOUR=86 \
 		.venv/bin/python -m pytest tests/soak $(ARGS)
 
