@@ -37,7 +37,7 @@ __all__ = ["check_tour", "serving", "summary"]
 START_LIMIT = 60.0
 """Seconds a server may take until it prints its URL: reading a large catalogue on a busy machine included."""
 MODEL_LIMIT = 300.0
-"""The same where it reads a language model: seven seconds on a machine of two processors that has nothing else to do."""
+"""The same where it reads a language model: seven seconds on two processors that have nothing else to do."""
 WARM_LIMIT = 1800.0
 """The same where it encodes pictures beforehand: AVIF takes a quarter of a second a picture and size."""
 STALL_LIMIT = 30.0
