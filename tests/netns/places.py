@@ -65,7 +65,9 @@ async def serve(options: argparse.Namespace) -> None:
     """Serve until standard input ends; what every stream emitted goes to the file given."""
 
     def make(tour: str) -> MultiModalStream:
-        return MultiModalStream(ScriptTextPipe(words(options.words), gap=GAP), ScriptImagePipe(pictures()), 3)
+        text, images = ScriptTextPipe(words(options.words), gap=GAP), ScriptImagePipe(pictures())
+        # Its end waits for the pictures as long as a busy machine takes for them.
+        return MultiModalStream(text, images, 3, swap_wait=_LIMIT)
 
     def recorder(stream: MultiModalStream) -> Callable[[dict[str, Any]], None]:
         emitted = Path(options.record)

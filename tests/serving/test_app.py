@@ -48,7 +48,8 @@ def make_long_stream(tour: str) -> MultiModalStream:
 
 def told(words: list[str], gap: float = 0.02) -> MultiModalStream:
     pictures = [picture(f"p{i}", 20_000) for i in range(4)]
-    return MultiModalStream(ScriptTextPipe(words, gap=gap), ScriptImagePipe(pictures))
+    # Its end waits for the pictures as long as a busy machine takes for them.
+    return MultiModalStream(ScriptTextPipe(words, gap=gap), ScriptImagePipe(pictures), swap_wait=30.0)
 
 
 class Served:

@@ -43,7 +43,9 @@ async def watched(relay: Coturn, connect_limit: float) -> tuple[Seen, str]:
     client, offer = await WebRTCLink.offering(ice_servers=[server], relay_only=True, connect_limit=connect_limit)
     try:
         answering, answer = await WebRTCLink.answering(offer, bind_addresses=HERE, connect_limit=connect_limit)
-        stream = MultiModalStream(ScriptTextPipe(WORDS, gap=0.01), ScriptImagePipe([picture("p0", 20_000)]))
+        pictures = ScriptImagePipe([picture("p0", 20_000)])
+        # Its end waits for the picture as long as a busy machine takes for it.
+        stream = MultiModalStream(ScriptTextPipe(WORDS, gap=0.01), pictures, swap_wait=90.0)
         async with asyncio.TaskGroup() as group:
             group.create_task(ViewerSession(stream, answering).run())
             await client.accept(answer)
