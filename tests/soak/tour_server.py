@@ -21,15 +21,19 @@ GAP = 0.05
 PICTURES = [picture(f"p{number}", 20_000) for number in range(8)]
 CUES = [Cue(20 * number, f"p{number}") for number in range(8)]
 SHARED = "together"
+SWAP_WAIT = 60.0
+"""Seconds that the end waits for the pictures: a busy machine may take longer than the usual one."""
 SECRET = "not a secret: a server of tests, on loopback alone"
 
 
 def make_stream(tour: str) -> MultiModalStream:
-    return MultiModalStream(ScriptTextPipe(WORDS, gap=GAP), ScriptImagePipe(PICTURES), cues=CUES)
+    return MultiModalStream(ScriptTextPipe(WORDS, gap=GAP), ScriptImagePipe(PICTURES), cues=CUES, swap_wait=SWAP_WAIT)
 
 
 def resume_stream(tour: str, place: Place) -> MultiModalStream:
-    return MultiModalStream(ScriptTextPipe(WORDS, gap=GAP), ScriptImagePipe(PICTURES), cues=CUES, resume=place)
+    return MultiModalStream(
+        ScriptTextPipe(WORDS, gap=GAP), ScriptImagePipe(PICTURES), cues=CUES, swap_wait=SWAP_WAIT, resume=place
+    )
 
 
 def main(port: int, redis_url: str) -> None:
