@@ -79,6 +79,7 @@ class PictureDesk:
         if not keys and self._wants is not None:
             self._wants.want((), final=every is not None)
         spawn(pump_images(self._pipe, self._inbox, self._take, self._fail, self._no_more))
+        self._guess()
 
     def plan(self, keys: Iterable[str]) -> None:
         """The narration will bring these, in this order, after what is planned already (F1)."""
@@ -157,7 +158,9 @@ class PictureDesk:
             self._spawn(describe(self._describes, keys, self._inbox, self._aligner.feed_asset))
 
     def _guess(self) -> None:
-        """Ask for what may be needed, once all that is planned has arrived (F3)."""
+        """Ask for what may be needed, once the stream runs and all that is planned has arrived (F3)."""
+        if self._spawn is None:
+            return
         if self._over or self._later or self._wants is None or any(key not in self._guessed for key in self._asked):
             return
         if self._ready is not None and not self._pictures.keys() <= self._ready:

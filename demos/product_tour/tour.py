@@ -115,7 +115,7 @@ class Tour(msgspec.Struct, frozen=True):
             named = {"mentions": self.shown, "markers": True}
         # Pictures are needed seconds later than a model's first words, and are made by the same processors.
         pictures = self.image_pipe(held=self.voice is not None and self.voice.here)
-        return MultiModalStream(
+        stream = MultiModalStream(
             text_pipe=self.text_pipe(settings, pictures.release),
             image_pipe=pictures,
             sync_interval=settings.sync_interval,
@@ -124,6 +124,10 @@ class Tour(msgspec.Struct, frozen=True):
             slow_images=settings.slow_images,
             resume=resume,
         )
+        if self.voice is not None:
+            # Where a model names them is not known, but their order is: a slot is reserved before its name is said.
+            stream.expect(cue.key for cue in self.plan.cues)
+        return stream
 
 
 class _ScriptPipe(ScriptTextPipe):
