@@ -250,7 +250,13 @@ class Journey {
       if (seat.url && seat.url.href !== place.href) seat.end(seat.url);
       seat.url = place;
     }
-    if (type === 'bundle') for (const event of message.events) if (event.kind === 'asset') this.#provide(road, event);
+    if (type !== 'bundle') return;
+    for (const event of message.events) {
+      if (event.kind !== 'asset') continue;
+      // A server that was started again describes it anew, and does not know that it is here.
+      if (seat.pictures.get(event.key)?.image) seat.send({ type: 'ready', key: event.key, ok: true, reason: '' });
+      else this.#provide(road, event);
+    }
   }
 
   /** The first word on a road: the others are given up, and what may not have arrived on the last is said again. */

@@ -59,12 +59,18 @@ class Arrivals:
         self._fetching: set[str] = set()
         return tuple(digest[: wire.HAVE_CHARS] for digest in self._held)[-wire.HAVE_LIMIT :]
 
-    def reserve(self, asset: AssetReserved) -> None:
-        """A picture was described."""
+    def reserve(self, asset: AssetReserved, *, again: bool = False) -> None:
+        """A picture was described.
+
+        Args:
+            asset: its description.
+            again: by a stream that may be another than the one that described it before: a server that was started
+                again does not know what this viewer holds, so a picture that is whole arrives once more.
+        """
         if not asset.variants or asset.variants[0].url is not None:
             return
         digest = asset.variants[0].sha256
-        if self._sha256.get(asset.key) == digest and asset.key not in self._waiting:
+        if self._sha256.get(asset.key) == digest and asset.key not in self._waiting and not again:
             return
         self._sha256[asset.key] = digest
         self._waiting[asset.key] = None

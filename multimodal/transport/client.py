@@ -217,7 +217,8 @@ class ViewerProtocol:
             self._heard_epoch = event.epoch
             self._turns = [turn for turn in self._turns if turn.epoch >= event.epoch]
         if isinstance(event, AssetReserved):
-            self._pictures.reserve(event)
+            # A stream describes each picture once.
+            self._pictures.reserve(event, again=True)
         elif isinstance(event, Snapshot):
             # Where the stream stands, whatever this viewer took it for: a turn that it left and may not leave goes on.
             self.epoch = event.epoch

@@ -295,6 +295,24 @@ def test_pictures_that_are_here_need_not_come_again(playing: Opened) -> None:
     assert result == [True, 1]
 
 
+def test_a_server_that_was_started_again_hears_what_is_here(playing: Opened) -> None:
+    page = playing()
+    result = page.evaluate(
+        """async () => {
+          const {asset} = await peer.give('a');
+          await until(() => peer.of('ready').length === 1);
+          peer.cut();
+          peer.bundle(peer.text('w '));
+          await until(() => peer.of('hello').length === 2);
+          const before = peer.of('ready').length;
+          peer.bundle(peer.event('asset', asset));
+          await until(() => peer.of('ready').length > before);
+          return peer.of('ready').at(-1);
+        }"""
+    )
+    assert result == {"type": "ready", "key": "a", "ok": True, "reason": ""}
+
+
 def test_two_returns_without_progress_still_come_back(playing: Opened) -> None:
     page = playing()
     result = page.evaluate(

@@ -358,6 +358,20 @@ def test_v9_whole_pictures_are_held_and_halves_are_kept() -> None:
     assert viewer.receive(part("one", 0, 100, one.data), 1.0) == []
 
 
+def test_v9_what_is_held_arrives_again_for_a_server_that_was_started_again() -> None:
+    viewer = greeted()
+    image = picture("a", 3000)
+    viewer.receive(bundle(reserved(0, image)), 0.0)
+    assert viewer.receive(part("a", 0, 3000, image.data), 0.0) == [Picture("a", image.data)]
+    viewer.ready("a")
+    viewer.receive(bundle(reveal(1, "a")), 0.0)
+    viewer.rejoin(1.0)
+    said(viewer)
+    # A description of its own: the stream that was there is gone, and with it what it knew.
+    assert Picture("a", image.data) in viewer.receive(bundle(reserved(2, image)), 1.0)
+    assert viewer.receive(part("a", 0, 3000, image.data), 1.0) == []
+
+
 def test_v9_a_half_of_another_size_is_dropped_on_a_new_connection_only() -> None:
     viewer = greeted()
     image = picture("p", 120)
