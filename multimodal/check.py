@@ -88,7 +88,12 @@ async def check_tour(options: Sequence[str], *, record: Path | None = None) -> d
         await page.goto(url)
         await page.evaluate("document.querySelector('product-tour').scrollIntoView({block: 'start'})")
         await page.evaluate("document.querySelector('product-tour').play()")
-        await _until_ended(page)
+        try:
+            await _until_ended(page)
+        except SyncError as error:
+            # The page is told that a tour stopped, and never why: that is the server's own.
+            said = b"".join(told).decode(errors="replace").strip().rpartition("\n")[2]
+            raise SyncError(f"{error}; the server said: {said}" if said else str(error)) from error
         seen: list[dict[str, Any]] = await page.evaluate("document.querySelector('product-tour').log")
     log = _merge(SyncLog.read(path), seen)
     log.write(path)

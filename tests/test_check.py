@@ -12,7 +12,7 @@ import pytest
 from multimodal.bench.real_catalogue import MAPPING, real_catalogue
 from multimodal.check import check_tour, serving, summary
 from multimodal.cli import main
-from multimodal.errors import UsageError
+from multimodal.errors import SyncError, UsageError
 from multimodal.sync.kit import assert_every_cue_settled, assert_in_sync, assert_right_product
 from multimodal.sync.log import SyncLog
 from tests.demos.test_narrators import FALSE, model, wrongly
@@ -110,6 +110,13 @@ def test_what_goes_wrong_beside_the_server_comes_out_as_it_is() -> None:
 
     with pytest.raises(LookupError, match="own"):
         asyncio.run(main())
+
+
+def test_a_tour_that_stops_is_told_with_the_server_s_reason() -> None:
+    with pytest.raises(
+        SyncError, match=r"'The narration stopped early\.'; the server said: .*127\.0\.0\.1:9/v1 cannot"
+    ):
+        asyncio.run(check_tour(["--narrator", "http://127.0.0.1:9/v1", "--model", "none"]))
 
 
 def test_options_that_the_server_refuses_are_told_in_its_words() -> None:
