@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from multimodal.errors import UsageError
-from multimodal.pipes.base import TextPipe, played_already
+from multimodal.pipes.around import AroundPipe
+from multimodal.pipes.base import TextPipe
 from multimodal.pipes.boundaries import SENTENCE, Boundaries
 from multimodal.pipes.claims import claims
 from multimodal.pipes.guard import FactGuard, Violation
@@ -29,7 +30,7 @@ SENTENCE_CHARS = 1000
 not hold up the narration for ever."""
 
 
-class GuardedTextPipe:
+class GuardedTextPipe(AroundPipe):
     """A text pipe behind a `FactGuard` (T1-T8, G4). Closing, and cancelling a pull, close the pipe.
 
     Args:
@@ -61,14 +62,10 @@ class GuardedTextPipe:
             raise UsageError(f"mode={mode!r} is none; there are: {', '.join(get_args(GuardMode))}")
         if instead is not None and mode != "hold":
             raise UsageError(f"instead is what a false sentence is replaced by, and mode={mode!r} replaces none")
-        self._pipe: Any = pipe
-        self.token_unit: str = getattr(pipe, "token_unit", "token")
-        self.narrator: str = getattr(pipe, "narrator", "")
+        super().__init__(pipe)
         self._guard, self._mode, self._judging = guard, mode, guard.begin(product)
         self._instead, self._product = instead, product
         self._on_violation = on_violation
-        self._items: Any = None
-        self._over = False
         self._ready: deque[Token] = deque()
         self._waiting: list[tuple[Token, str]] = []
         self._borders, self._sentence, self._carried = Boundaries(), "", ""
@@ -80,11 +77,6 @@ class GuardedTextPipe:
     def violations(self) -> list[Violation]:
         """What was said and is on no sheet, so far."""
         return list(self._judging.violations)
-
-    def __aiter__(self) -> GuardedTextPipe:
-        if self._over:
-            raise played_already(self)
-        return self
 
     async def __anext__(self) -> Token:
         while not self._ready:
@@ -104,29 +96,15 @@ class GuardedTextPipe:
         if begin is not None:
             await begin()
 
-    def sync_every(self, tokens: int) -> None:
-        """Told to the pipe (T8). A mark lets nothing go of what is held here: it waits for a reason of its own."""
-        follow = getattr(self._pipe, "sync_every", None)
-        if follow is not None:
-            follow(tokens)
-
     async def aclose(self) -> None:
         """End the pipe. Twice is once."""
-        self._over = True
         self._ready.clear()
-        await self._close()
-
-    async def _close(self) -> None:
-        close = getattr(self._pipe, "aclose", None)
-        if close is not None:
-            await close()
+        await super().aclose()
 
     async def _pull(self) -> None:
         """One token more of the pipe, and what it lets out."""
-        if self._items is None:
-            self._items = aiter(self._pipe)
         try:
-            item = await anext(self._items)
+            token = await self._pulled()
         except StopAsyncIteration:
             if not self._over:  # else it was closed meanwhile
                 await self._finish()
@@ -136,7 +114,6 @@ class GuardedTextPipe:
             raise
         if self._over:
             return
-        token = item if isinstance(item, Token) else Token(item)
         if self._mode == "flag":
             self._overhear(token)
         elif await self._take(token) and token.last:

@@ -6,47 +6,25 @@ what it was. Where the pipe does not know its end, what waits then comes as one 
 
 from __future__ import annotations
 
-from typing import Any
-
-from multimodal.pipes.base import TextPipe, played_already
+from multimodal.pipes.around import AroundPipe
 from multimodal.values import Token
 
 __all__ = ["HeldText"]
 
 
-class HeldText:
-    """What such pipes share (T1-T8); each says what it holds back, by `_push` and `_flush`.
-
-    Args:
-        pipe: the text pipe; closing closes it.
-        narrator: who speaks; "" = as the pipe says.
-    """
-
-    def __init__(self, pipe: TextPipe, *, narrator: str = "") -> None:
-        self._pipe: Any = pipe
-        self.token_unit: str = getattr(pipe, "token_unit", "token")
-        self.narrator: str = narrator or getattr(pipe, "narrator", "")
-        self._items: Any = None
-        self._over = False
-
-    def __aiter__(self) -> Any:
-        if self._over:
-            raise played_already(self)
-        return self
+class HeldText(AroundPipe):
+    """What such pipes share (T1-T8); each says what it holds back, by `_push` and `_flush`."""
 
     async def __anext__(self) -> Token:
         if self._over:
             raise StopAsyncIteration
-        if self._items is None:
-            self._items = aiter(self._pipe)
         try:
-            item = await anext(self._items)
+            token = await self._pulled()
         except StopAsyncIteration:
             self._over = True
             if text := self._flush():
                 return Token(text, last=True)
             raise
-        token = item if isinstance(item, Token) else Token(item)
         text = self._push(token.text)
         if token.last and not self._stopped:
             text += self._flush()
@@ -55,19 +33,6 @@ class HeldText:
             return Token(text, last=True)
         self._over = token.last
         return token if text == token.text else Token(text, token.last, token.lane)
-
-    def sync_every(self, tokens: int) -> None:
-        """Told to the pipe (T8). A mark lets nothing go of what is held here: it waits for a reason of its own."""
-        follow = getattr(self._pipe, "sync_every", None)
-        if follow is not None:
-            follow(tokens)
-
-    async def aclose(self) -> None:
-        """End the pipe. Twice is once."""
-        self._over = True
-        close = getattr(self._pipe, "aclose", None)
-        if close is not None:
-            await close()
 
     @property
     def _stopped(self) -> bool:

@@ -6,10 +6,10 @@ import asyncio
 import math
 import re
 from collections.abc import Callable
-from typing import Any
 
 from multimodal.errors import UsageError
-from multimodal.pipes.base import Foretells, TextPipe, played_already
+from multimodal.pipes.around import AroundPipe
+from multimodal.pipes.base import Foretells, TextPipe
 from multimodal.values import Token
 
 __all__ = ["BREATH", "CHARACTER", "IDEOGRAPH", "PacedTextPipe", "breathes", "spoken"]
@@ -34,7 +34,7 @@ def breathes(before: str, text: str) -> bool:
     return bool(_HAN_STOP.search(ended) or (spaced and _STOP.search(ended)))
 
 
-class PacedTextPipe:
+class PacedTextPipe(AroundPipe):
     """A text pipe at a narrator's pace: each token comes when what came before it has been said (T1-T9).
 
     A token that its pipe gives later than that comes at once, and the pace goes on from there. Closing and cancelling a
@@ -52,32 +52,20 @@ class PacedTextPipe:
     def __init__(self, pipe: TextPipe, *, speed: float = 1.0, on_begin: Callable[[], object] | None = None) -> None:
         if isinstance(speed, bool) or not isinstance(speed, int | float) or not 0 < speed < math.inf:
             raise UsageError(f"PacedTextPipe speed={speed!r} must be a finite number above 0")
-        self._pipe: Any = pipe
-        self.token_unit: str = getattr(pipe, "token_unit", "token")
-        self.narrator: str = getattr(pipe, "narrator", "")
+        super().__init__(pipe)
         self._speed, self._on_begin = speed, on_begin
-        self._items: Any = None
         self._before = ""
         self._due = 0.0
         self._given = self._hurried = 0
-        self._over = False
-
-    def __aiter__(self) -> PacedTextPipe:
-        if self._over:
-            raise played_already(self)
-        return self
 
     async def __anext__(self) -> Token:
         if self._over:
             raise StopAsyncIteration
-        if self._items is None:
-            self._items = aiter(self._pipe)
         try:
-            item = await anext(self._items)
+            token = await self._pulled()
         except BaseException:
             self._begin()
             raise
-        token = item if isinstance(item, Token) else Token(item)
         await self._wait(token.text)
         if self._over:
             raise StopAsyncIteration
@@ -110,12 +98,6 @@ class PacedTextPipe:
         """Keep no pace before token `index`: it was told already."""
         self._hurried = index
 
-    def sync_every(self, tokens: int) -> None:
-        """Told to the pipe (T8)."""
-        follow = getattr(self._pipe, "sync_every", None)
-        if follow is not None:
-            follow(tokens)
-
     def upcoming(self, limit: int) -> str:
         """What the pipe foretells (T9)."""
         return self._pipe.upcoming(limit) if isinstance(self._pipe, Foretells) else ""
@@ -124,6 +106,4 @@ class PacedTextPipe:
         """End the pipe. Twice is once."""
         self._over = True
         self._begin()
-        close = getattr(self._pipe, "aclose", None)
-        if close is not None:
-            await close()
+        await self._close()
