@@ -66,7 +66,7 @@ _SIGN_BEFORE = re.compile(r"(US\$|[€$£¥￥]|\b[A-Z]{3})\s?$")
 _UNITS_SAID = "|".join(sorted(map(re.escape, {*UNIT_OF, *MONEY_OF}), key=len, reverse=True))
 _UNIT_AFTER = re.compile(rf"[\s-]{{0,2}}({_UNITS_SAID})(?![A-Za-z])", re.IGNORECASE)
 _HALF = re.compile(r"\b(half|quarter)\s+(?:an?|of an?)\s+(\w+)", re.IGNORECASE)
-_A_UNIT = re.compile(r"(?<![\w-])(?:an?|one)\s+([a-z]+)\b(\s+and\s+a\s+half\b)?", re.IGNORECASE)
+_A_UNIT = re.compile(r"(?<![\w-])(?:an?|one)\s+(?:full\s+|whole\s+)?([a-z]+)\b(\s+and\s+a\s+half\b)?", re.IGNORECASE)
 _OFTEN = re.compile(
     r"\b(once|twice|(?P<count>[\w-]+)\s+times)\s+(?:an?|per|each|every|in an?)\s+(day|week|month|year)\b"
     r"|每(?P<period>年|个?月|周|天|日)[^，。；]{0,6}?(?P<han>[一二两三四五六七八九十\d]+)次",

@@ -59,6 +59,8 @@ class _Known:
     def __init__(self, sheets: Sequence[FactSheet], names: Iterable[str]) -> None:
         self.numbers: set[tuple[Decimal, str]] = set()
         self.loose: set[Decimal] = set()
+        self.choices: set[Decimal] = set()
+        """How many values the facts of one name have: the sizes that it comes in."""
         self.values: dict[str, list[str]] = {}
         text: list[str] = []
         for sheet in sheets:
@@ -67,6 +69,11 @@ class _Known:
                 text += [fact.name, fact.value]
                 if fact.name.casefold() in _SETS:
                     self.numbers.add((Decimal(len(parts_of(fact.value))), ""))
+                # "pieces: 48" counts what it is called.
+                if (counted := unit_of(fact.name)) and _PLAIN.fullmatch(fact.value):
+                    self.numbers.add((_decimal(fact.value), counted))
+            for name in {fact.name for fact in sheet.facts}:
+                self.choices.add(Decimal(len(set(sheet.values(name)))))
             text += [sheet.title, *sheet.aliases, sheet.description, sheet.product_id]
         for piece in text:
             for claim in claims(piece):
@@ -96,9 +103,9 @@ class _Known:
             return True
         if claim.word.isascii():
             # What it is made of, in several words: one of them has to be known.
-            return (
-                any(folded(word) in self.words - _EMPTY for word in claim.word.split()) if " " in claim.word else False
-            )
+            words = {folded(word) for word in claim.word.split()}
+            # "Turned from a single block" names none.
+            return len(words) > 1 and (words <= _EMPTY or not words.isdisjoint(self.words - _EMPTY))
         if claim.kind == "colour":
             return any(colour in self.rest for colour in claim.word if colour in HAN_COLOURS)
         return claim.word in _WOODEN and "木" in self.whole
@@ -113,6 +120,8 @@ class _Known:
             return True
         if claim.unit:
             return (number, claim.unit) in self.numbers or self._converted(claim, number)
+        if number > 1 and number in self.choices and claim.counts in _CHOICES:
+            return True
         if (number, "") in self.numbers or not claim.counts:
             return number in self.loose
         return number in self.loose and claim.counts in self.words
@@ -235,6 +244,10 @@ _ROUNDED = Decimal("0.03")
 """How far a rounded conversion may be off: two feet are not half a metre."""
 _EMPTY = frozenset(
     ["a", "an", "the", "of", "one", "single", "whole", "solid", "piece", "block", "real", "pure", "good", "same", "its"]
+)
+_PLAIN = re.compile(r"\d+(?:[.,]\d+)?")
+_CHOICES = frozenset(
+    ["choice", "color", "colour", "edition", "finish", "kind", "model", "option", "shade", "size", "style", "version"]
 )
 _SETS = frozenset({"set", "includes", "contents", "in the box", "套装", "包含", "配件"})
 _WOODEN = frozenset({"木头", "实木", "原木"})

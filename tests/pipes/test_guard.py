@@ -105,6 +105,9 @@ def test_what_the_extractive_narrator_says_is_on_the_sheets(language: str) -> No
         ("twenty percent", "20", "%"),
         ("twice a year", "2", "/year"),
         ("three times a week", "3", "/week"),
+        ("eight gigabytes", "8", "gb"),
+        ("8GB", "8", "gb"),
+        ("a full kilo of salt", "1", "kg"),
         ("一百二十千克", "120", "kg"),
         ("一千克", "1", "kg"),
         ("0.6 千克", "0.6", "kg"),
@@ -190,6 +193,14 @@ def test_what_claims_nothing_is_left_alone(sentence: str) -> None:
         ("It was made by Acme Works.", "Acme Works"),
         ("It was made by Fernhill.", ""),
         ("It is half price today.", "half price"),
+        ("It has eight gigabytes of memory.", ""),
+        ("It has 8,000 megabytes of memory.", ""),
+        ("It has sixteen gigabytes of memory.", "sixteen gigabytes"),
+        ("It comes in three sizes.", ""),
+        ("It comes in four sizes.", "four"),
+        ("There are forty-eight pieces.", ""),
+        ("There are forty-nine pieces.", "forty-nine pieces"),
+        ("It is turned from a single block.", ""),
     ],
 )
 def test_what_a_sheet_allows(sentence: str, said: str) -> None:
@@ -207,6 +218,11 @@ def test_what_a_sheet_allows(sentence: str, said: str) -> None:
             ("bulb", "E27"),
             ("material", "oak"),
             ("colour", "oxblood"),
+            ("memory", "8GB"),
+            ("pieces", "48"),
+            ("size", "S"),
+            ("size", "M"),
+            ("size", "L"),
         ),
     )
     assert [each.said for each in FactGuard([FactSheet.of(product)]).violations(sentence, "thing")] == [said][
