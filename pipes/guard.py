@@ -247,8 +247,9 @@ _EMPTY = frozenset(
 )
 _PLAIN = re.compile(r"\d+(?:[.,]\d+)?")
 _CHOICES = frozenset(
-    ["choice", "color", "colour", "edition", "finish", "kind", "model", "option", "shade", "size", "style", "version"]
+    ["choice", "color", "colour", "edition", "finishe", "kind", "model", "option", "shade", "size", "style", "version"]
 )
+"""What comes in several; in the form that `folded` leaves."""
 _SETS = frozenset({"set", "includes", "contents", "in the box", "套装", "包含", "配件"})
 _WOODEN = frozenset({"木头", "实木", "原木"})
 _PERIOD = re.compile(r"(?:\b(?:an?|one|per)\s+|一)(day|week|month|year|天|周|年)")
