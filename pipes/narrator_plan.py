@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Literal, TypeVar
 
 import msgspec
 
 from multimodal.pipes.facts import Fact, FactSheet, parts_of
 from multimodal.pipes.narrator_openings import FROM_FORMS, OPENINGS, PRICE_FORMS, TAILS, Opening
-from multimodal.pipes.planner import sayable
+from multimodal.pipes.planner import price_share, sayable
 from multimodal.pipes.planner_base import Picker
 from multimodal.pipes.planner_en import English
 from multimodal.pipes.planner_en_words import SIDES, VERBS
@@ -237,14 +236,8 @@ def _price(sheet: FactSheet) -> Fact | None:
 
 def _step(price: Fact, before: Fact | None) -> str:
     """Whether a price is ``less`` or ``more`` than the one before, in the same money; "" = neither is sure."""
-    if before is None or before.name != "price":
-        return ""
-    number, _, money = price.value.partition(" ")
-    other, _, theirs = before.value.partition(" ")
-    plain = all(re.fullmatch(r"\d+(?:\.\d+)?", figure) for figure in (number, other))
-    if not plain or not money or money.rstrip("s") != theirs.rstrip("s") or Decimal(number) == Decimal(other):
-        return ""
-    return "less" if Decimal(number) < Decimal(other) else "more"
+    share = price_share(price, before)
+    return "" if share is None or share == 1 else "less" if share < 1 else "more"
 
 
 def _joins(line: Sequence[Said], group: Sequence[Said]) -> bool:

@@ -75,7 +75,7 @@ def passage_messages(plan: Plan) -> list[Message]:
 def plan_tour_prompts(
     sheets: Sequence[FactSheet], *, shop: str = "", seed: int = 0, most: int = MOST
 ) -> tuple[Asked, ...]:
-    """What the model is asked for a whole tour: greeting, products, closing (P1-P4).
+    """What the model is asked for a whole tour: greeting, products, closing (P1-P3).
 
     Args:
         sheets: of its products, in the order of the tour.

@@ -26,7 +26,7 @@ from multimodal.pipes.planner_base import Clause, Family, Links, Picker, neat
 from multimodal.pipes.planner_en import English
 from multimodal.pipes.planner_zh import Chinese, spaced
 
-__all__ = ["MOST", "Passage", "families", "plan_passages", "said_in", "sayable"]
+__all__ = ["MOST", "Passage", "families", "plan_passages", "price_share", "said_in", "sayable"]
 
 MOST = 5
 """Facts said of a product, its price among them, unless told otherwise: what a listener keeps."""
@@ -92,6 +92,20 @@ def plan_passages(
         place = "first" if number == 0 else "last" if number == len(sheets) - 1 else ""
         passages.append(told.passage(sheet, place))
     return (*passages, Passage(closing, None, closing))
+
+
+def price_share(price: Fact | None, before: Fact | None) -> Decimal | None:
+    """A price as a share of another in the same money; None = they cannot be compared: one is missing or a price
+    "from", the money is another or has no name.
+    """
+    if price is None or before is None or {price.name, before.name} - {"price", "价格"}:
+        return None
+    number, _, money = price.value.partition(" ")
+    other, _, theirs = before.value.partition(" ")
+    plain = all(re.fullmatch(r"\d+(?:\.\d+)?", figure) for figure in (number, other))
+    if not plain or not money or money.rstrip("s") != theirs.rstrip("s") or not Decimal(other):
+        return None
+    return Decimal(number) / Decimal(other)
 
 
 def said_in(fact: Fact, text: str) -> bool:
@@ -244,15 +258,9 @@ class _Told:
 
     def _step(self, price: Fact | None) -> int:
         """Whether the price is clearly lower (-1) or higher (1) than that of the product before; 0 = neither."""
-        before = self._price_said
-        if price is None or before is None or {price.name, before.name} - {"price", "价格"}:
+        share = price_share(price, self._price_said)
+        if share is None:
             return 0
-        number, _, money = price.value.partition(" ")
-        other, _, theirs = before.value.partition(" ")
-        plain = all(re.fullmatch(r"\d+(?:\.\d+)?", figure) for figure in (number, other))
-        if not plain or not money or money.rstrip("s") != theirs.rstrip("s") or not Decimal(other):
-            return 0
-        share = Decimal(number) / Decimal(other)
         return -1 if share < Decimal("0.8") else 1 if share > Decimal("1.3") else 0
 
     def _chosen(

@@ -174,7 +174,9 @@ def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, l
     """
     sheets = [FactSheet.of(product, language) for product in products]
     guard = None if narrator.guarding == "off" else FactGuard(sheets)
-    edges = [passage.text for passage in plan_passages((), shop=shop, language=language, seed=narrator.seed)]
+    greeting, closing = (
+        passage.text for passage in plan_passages((), shop=shop, language=language, seed=narrator.seed)
+    )
     if narrator.remote:
         turns = guided_turns(sheets, shop=shop, language=language, tone=narrator.tone, words=narrator.words)
         name, unit, prepare, ready = f"remote: {narrator.model}", "delta", None, None
@@ -190,7 +192,11 @@ def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, l
         told = passages()
         answers = [passage.make for passage in told]
         if guard is not None and narrator.guarding != "stop":
-            answers = [_guarded(guard, narrator, passage, edges[-(number > 0)]) for number, passage in enumerate(told)]
+            first, *rest = told
+            answers = [
+                _guarded(guard, narrator, first, greeting),
+                *(_guarded(guard, narrator, passage, closing) for passage in rest),
+            ]
         pipe: TextPipe = GuidedTextPipe(answers, narrator=name, unit=unit, prepare=ready)
         # There the tour ends, and not the passage alone.
         return GuardedTextPipe(pipe, guard, "stop") if guard is not None and narrator.guarding == "stop" else pipe

@@ -64,8 +64,7 @@ class Arrivals:
 
         Args:
             asset: its description.
-            again: by a stream that may be another than the one that described it before: a server that was started
-                again does not know what this viewer holds, so a picture that is whole arrives once more.
+            again: a picture that is whole arrives once more where it was described before (V8).
         """
         if not asset.variants or asset.variants[0].url is not None:
             return

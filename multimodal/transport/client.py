@@ -14,8 +14,9 @@ the same protocol, so a tour can be driven from Python over any road.
     V7  Who interrupts or asks names the epoch that it leaves, and is in the next one from then on: words and
         pictures of an older epoch are acknowledged and not shown, a bundle that still waits for its last piece
         included. What else they bring (assets, errors, the end) counts.
-    V8  The hello names, by hash, the pictures held from earlier; one of them is whole as soon as its `asset`
-        came, and its bytes are not waited for.
+    V8  The hello names, by hash, the pictures held from earlier; one of them is whole as soon as its `asset` came, and
+        its bytes are not waited for. So it is again when a server that was started anew describes it once more, since
+        that does not know what is ready here.
     V9  On a new connection the hello's cursor is the last event of the last whole bundle, the pictures that came whole
         are held, and what came of others is kept. Said again is what may not have been heard: a pause, an interruption
         or a question whose new epoch has not come, and that a picture is ready which was not shown yet.

@@ -53,7 +53,7 @@ def held_for(text: str, stops: Sequence[str]) -> int:
     )
 
 
-def check(pieces: Sequence[str], stops: Sequence[str]) -> None:
+def assert_least_held(pieces: Sequence[str], stops: Sequence[str]) -> None:
     """The whole is what `find` says, and after each piece no more is held than must be, and no less."""
     whole = "".join(pieces)
     text, hit = expected(whole, stops)
@@ -77,19 +77,19 @@ def test_every_split_of_every_small_text(stops: tuple[str, ...]) -> None:
     for length in range(8):
         for characters in itertools.product("abc" if length < 5 else "ab", repeat=length):
             for pieces in splits("".join(characters)):
-                check(pieces, stops)
+                assert_least_held(pieces, stops)
 
 
 @pytest.mark.parametrize("stop", ["aabaaaa", "abaababa", "aabaabaaab"])
 def test_every_text_letter_by_letter_for_a_stop_that_repeats_itself(stop: str) -> None:
     for length in range(1, 13):
         for letters in itertools.product("ab", repeat=length):
-            check(letters, [stop])
+            assert_least_held(letters, [stop])
 
 
 @given(st.lists(st.text("ab\n👍é", max_size=4), max_size=12), st.lists(st.text("ab\n👍é", min_size=1, max_size=5)))
 def test_random_pieces_and_stops(pieces: list[str], stops: list[str]) -> None:
-    check(pieces, stops)
+    assert_least_held(pieces, stops)
 
 
 def test_the_earliest_end_counts_and_then_the_earliest_begin() -> None:
