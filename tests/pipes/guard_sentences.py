@@ -4,7 +4,7 @@
 
 A line is `product| sentence`: the product that is spoken of when the sentence begins, "-" for none. What is false
 stands in [brackets], which are taken out before the sentence is judged: a guard that points at another word has not
-found it.
+found it. One file, however long: it is a list, and is read as one.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from multimodal.serving.turn import Turn
 from multimodal.transport.resilient import ResilientViewer
 from multimodal.transport.roads import ROADS
 from multimodal.transport.webrtc import WebRTCLink
-from tests.serving.test_matrix import OTHER, PICTURES, SECRET, SHOP, make_stream
+from tests.serving.guarded_shop import OTHER, PICTURES, SECRET, SHOP, make_stream
 from tests.support import run
 from tests.transport.leaks import until
 
