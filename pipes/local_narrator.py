@@ -32,7 +32,7 @@ from multimodal.pipes.script import ScriptTextPipe
 from multimodal.pipes.settings import AT_ONCE
 from multimodal.values import Product
 
-__all__ = ["ADAPTER", "LOCAL", "LocalNarrator", "adapted_model", "narrator_pipe"]
+__all__ = ["ADAPTER", "LOCAL", "LocalNarrator", "adapted_model"]
 
 LOCAL = "local"
 """The narrator's name on the page, in recordings and in what `tour --check --json` prints."""
@@ -140,30 +140,9 @@ class LocalNarrator:
         )
 
     def pipe(self) -> GuidedTextPipe:
-        """The whole tour for one viewer, as the model tells it."""
+        """The whole tour for one viewer, as the model tells it (T1-T8); the first pull calls `ready`."""
         answers = [partial(self.answer, asked) for asked in self.asked]
         return GuidedTextPipe(answers, narrator=LOCAL, unit="token", prepare=self.ready)
-
-
-def narrator_pipe(
-    products: Sequence[Product],
-    *,
-    shop: str = "",
-    language: str = "en",
-    seed: int = 0,
-    quant_mode: str | None = "int8",
-) -> GuidedTextPipe:
-    """A tour told by the model, for one viewer (T1-T8); the first pull reads the model where that was not done before.
-
-    For many viewers make one `LocalNarrator`, which plans once.
-
-    Args:
-        products, shop, language, seed, quant_mode: as for `LocalNarrator`.
-
-    Raises:
-        UsageError, PipeError: as for `LocalNarrator`; out of the iteration, as for `adapted_model`.
-    """
-    return LocalNarrator(products, shop=shop, language=language, seed=seed, quant_mode=quant_mode).pipe()
 
 
 class _Made(ScriptTextPipe):

@@ -150,7 +150,7 @@ def test_reading_the_model_holds_up_no_other_viewer(loads: list[float]) -> None:
                 longest, before = max(longest, time.monotonic() - before), time.monotonic()
 
         watching = asyncio.ensure_future(watch())
-        pipe = narrator.narrator_pipe(PRODUCTS[:1])
+        pipe = narrator.LocalNarrator(PRODUCTS[:1]).pipe()
         said = [str(token) if isinstance(token, str) else token.text async for token in pipe]
         over = True
         await watching
@@ -237,7 +237,7 @@ def test_what_is_told_again_is_not_made_again(loads: list[float]) -> None:
 
 def test_a_viewer_who_leaves_while_the_model_is_read_starts_nothing(loads: list[float]) -> None:
     async def scenario() -> None:
-        pipe = narrator.narrator_pipe(PRODUCTS)
+        pipe = narrator.LocalNarrator(PRODUCTS).pipe()
         pulling = asyncio.ensure_future(anext(pipe))
         await asyncio.sleep(0.05)
         await pipe.aclose()
@@ -281,7 +281,7 @@ def test_it_keeps_the_contract(loads: list[float]) -> None:
 
 def test_wrong_use_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="English only; --narrator extractive speaks 'zh'"):
-        narrator.narrator_pipe(PRODUCTS, language="zh")
+        narrator.LocalNarrator(PRODUCTS, language="zh")
     with pytest.raises(UsageError, match="nothing to tell"):
         narrator.LocalNarrator([])
     with pytest.raises(UsageError, match=r"there is no adapter .*install that again"):
