@@ -18,6 +18,7 @@ from multimodal.pipes.base import TextPipe
 from multimodal.pipes.boundaries import SENTENCE, Boundaries
 from multimodal.pipes.claims import claims
 from multimodal.pipes.guard import FactGuard, Violation
+from multimodal.sync.matcher import Mention
 from multimodal.values import Token
 
 __all__ = ["SENTENCE_CHARS", "GuardMode", "GuardedTextPipe"]
@@ -223,17 +224,35 @@ class GuardedTextPipe(AroundPipe):
         if not sentence.strip():
             return True
         found = self._judging.judge(sentence)
+        mentions = self._guard.mentions(sentence) if self._instead is not None and self._product else []
+        if not self._named:
+            self._named = any(mention.product == self._product for mention in mentions)
+        if not found:
+            found = self._strangers(sentence, mentions)
+            self._judging.violations += found
         for violation in found:
             self._tell(violation)
         passed = not found
-        if passed and not self._named:
-            self._named = any(mention.product == self._product for mention in self._guard.mentions(sentence))
-            if not self._named and claims(sentence):
-                log.warning("the fact guard: %s is not named, and this is said of it: %s", self._product, sentence)
-                passed = False
+        if passed and not self._named and claims(sentence):
+            log.warning("the fact guard: %s is not named, and this is said of it: %s", self._product, sentence)
+            passed = False
         if not passed and self._mode != "flag":
             self.left_out += 1
         return passed
+
+    def _strangers(self, sentence: str, mentions: Sequence[Mention]) -> list[Violation]:
+        """Names that would show another product's picture in a passage about this one.
+
+        A title that a model misspelt may still hold another's: "the Airr Mug Large" names the Mug Large.
+        """
+        sheets, found = self._guard.sheets, list[Violation]()
+        own = sheets[self._product].title if mentions else ""
+        for mention in mentions:
+            other = sheets[mention.product].title
+            if mention.product != self._product and (not self._named or other.casefold() in own.casefold()):
+                said = sentence[mention.start : mention.end]
+                found.append(Violation(sentence.strip(), said, "name", self._product, (own,)))
+        return found
 
     def _tell(self, violation: Violation) -> None:
         log.warning("the fact guard: %s", violation)

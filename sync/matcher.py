@@ -3,6 +3,8 @@
 A mention is a name, an alias or a code of a product, whatever its case, width or spacing (`folding`):
 
 - Where names overlap, the one that begins first counts, of those the longest: "Air" is not named in "Air Max".
+- What ends a longer title is no shorter name: where there is a "Retro Basketball Shoe", "Basketball" is not named in
+  "Basketball Shoe", which a narrator may say for it, or misspell the rest of.
 - In scripts that set words apart by spaces a name is never part of a longer word; "Air" is not in "airy", but it is
   in "Air's" and between two ideographs. Scripts without such spaces have no such border, nor has Korean.
 - Arabic joins the article and some particles to the word they stand before; a name is found behind them. Its vowel
@@ -40,6 +42,8 @@ CODE_DIGITS = 5
 _PLAIN = re.compile("[0-9A-Za-z_]+")
 _WHO = ""
 """The key of a trie's node under which the name ends: no character is empty."""
+_NOBODY = None
+"""Whose name the end of a longer one is."""
 _DEAD: dict[str, Any] = {}
 
 
@@ -79,6 +83,25 @@ class ProductNames:
             self._pictures.update((image.key, product.id) for image in product.images)
             for name in (product.title, *product.aliases, *([product.id] if _is_code(product.id) else [])):
                 self._add(name, product)
+        for path, owner in self._owners.items():
+            self._shield(path, owner)
+
+    def _shield(self, path: str, owner: str) -> None:
+        """Let the end of a name that begins with another product's name be nobody's."""
+        for start in range(1, len(path)):
+            if FOLD[path[start - 1]][0] in (LETTER, ARABIC, MARK) or FOLD[path[start]][0] in (SPACE, MARK):
+                continue
+            node, holds = self.root, False
+            for place in range(start, len(path)):
+                if node.get(_WHO, owner) not in (owner, _NOBODY) and FOLD[path[place]][0] != LETTER:
+                    holds = True
+                following = node.get(path[place])
+                if following is None and not holds:
+                    break
+                node = node.setdefault(path[place], {})
+            else:
+                if holds:
+                    node.setdefault(_WHO, _NOBODY)
 
     def _add(self, name: str, product: Product) -> None:
         path = folded(name)
@@ -235,7 +258,8 @@ class Matcher:
                 alive.append(walk)
             while alive and alive[0][1] is _DEAD:
                 start_of, _, end, product = alive[0]
-                self._found.append(Mention(start_of, end, product))
+                if product is not _NOBODY:
+                    self._found.append(Mention(start_of, end, product))
                 alive = [walk for walk in alive if walk[0] >= end]
             self._walks = walks = alive
         if not tied and kind != SPACE and (not (letter and self._glued) or self._word in PROCLITICS):

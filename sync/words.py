@@ -39,6 +39,8 @@ class Mention(msgspec.Struct, frozen=True):
 class Names:
     """Finds products by title and alias, case ignored, whole words only, the longest name where several begin.
 
+    The end of a longer title that begins with another product's name is the name of none.
+
     Args:
         products: the products that may be named.
     """
@@ -51,14 +53,20 @@ class Names:
             for name in (product.title, *product.aliases):
                 if name.strip():
                     self._ids.setdefault(_folded(name), set()).add(product.id)
+        for name in list(self._ids):
+            words = name.split()
+            for first in range(1, len(words)):
+                inner = (self._ids.get(" ".join(words[first:last]), set()) for last in range(first + 1, len(words)))
+                if any(not ids <= self._ids[name] for ids in inner):
+                    self._ids.setdefault(" ".join(words[first:]), set())
         longest_first = sorted(self._ids, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(_whole, longest_first)), re.IGNORECASE) if longest_first else None
 
     def find(self, text: str) -> Mentions:
         """Every mention in a text, in order, none overlapping another."""
         found = self._pattern.finditer(text) if self._pattern else ()
-        ids = [Mention(hit.start(), hit.end(), frozenset(self._ids.get(_folded(hit[0]), ()))) for hit in found]
-        return Mentions(text, ids)
+        named = [Mention(hit.start(), hit.end(), frozenset(self._ids.get(_folded(hit[0]), ()))) for hit in found]
+        return Mentions(text, [mention for mention in named if mention.ids])
 
 
 class Mentions:

@@ -119,6 +119,9 @@ def instead(said: str) -> list[str]:
         (["What", " a day."], "What a day.This is the Halo Kettle."),
         (["The Halo Kettle", " holds 1.6 litres", "."], "The Halo Kettle holds 1.6 litres."),
         (["A word. The Halo Kettle is of oak. And so on"], "A word.This is the Halo Kettle."),
+        # Another's name would show another's picture: before its own, though nothing is claimed; behind it, it may.
+        (["Come to the Fern Mug.", " It hums."], "This is the Halo Kettle."),
+        (["The Halo Kettle goes with the Fern Mug."], "The Halo Kettle goes with the Fern Mug."),
     ],
 )
 def test_what_is_said_instead_ends_the_passage_and_names_its_product(deltas: list[str], shown: str) -> None:
@@ -133,6 +136,22 @@ def test_what_is_said_instead_ends_the_passage_and_names_its_product(deltas: lis
         assert "".join(token.text for token in tokens).count("Halo Kettle") == 1
 
     virtual(scenario())
+
+
+def test_a_misspelt_title_does_not_show_the_product_whose_name_is_left_of_it() -> None:
+    own, ball = Product("hyper", "Hyperdunk Basketball"), Product("ball", "Basketball")
+    guard = FactGuard(map(FactSheet.of, (own, ball)))
+
+    async def scenario(text: str) -> tuple[str, list[Violation]]:
+        pipe = GuardedTextPipe(ScriptTextPipe(text), guard, product="hyper", instead=lambda said: ["(more)"])
+        return "".join([token.text async for token in pipe]), pipe.violations
+
+    first = virtual(scenario("Now the Hyperdunkz Basketball. It hums."))
+    assert first[0] == "(more)"
+    assert [(each.kind, each.said, each.product) for each in first[1]] == [("name", "Basketball", "hyper")]
+    later = virtual(scenario("Now the Hyperdunk Basketball. The Hyperdunkz Basketball hums. It does."))
+    assert later[0] == "Now the Hyperdunk Basketball. (more)"
+    assert virtual(scenario("The Hyperdunk Basketball hums. It does."))[1] == []
 
 
 def test_a_pipe_that_fails_in_the_middle_says_nothing_unjudged() -> None:

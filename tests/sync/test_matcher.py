@@ -29,6 +29,9 @@ NAMES = ProductNames(
         Product("pot", "주전자"),
         Product("48210", "Plain Bowl"),
         Product("mug", "Tide Mug"),
+        Product("retro", "Retro Air Pump"),
+        Product("lamp", "Fern-Air Lamp"),
+        Product("tea", "大ハ茶"),
     ]
 )
 
@@ -44,6 +47,11 @@ def named(pieces: list[str]) -> list[tuple[str, str]]:
     ("text", "found"),
     [
         ("the air", [("air", "air")]),
+        # The end of a longer title is no shorter name.
+        ("Retro Air Pump, Retrow Air Pump, the Air pump", [("retro", "Retro Air Pump")]),
+        ("Air Pum, Air Pumps, Retro Air", [("air", "Air")] * 3),
+        ("Fern-Air Lamp, Firn-Air Lamp", [("lamp", "Fern-Air Lamp")]),
+        ("大ハ茶, ハ茶, ハ", [("tea", "大ハ茶"), ("ha", "ハ")]),
         ("AIR's, Air; (air) air-bag", [("air", "AIR"), ("air", "Air"), ("air", "air"), ("air", "air")]),
         ("airy, chair, Air2, air_x, 2air", []),
         ("Air Max", [("airmax", "Air Max")]),

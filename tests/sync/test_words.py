@@ -15,6 +15,7 @@ NAMES = Names(
         ProductBrief("cup", "Moss Cup", ("the mug", " ")),
         ProductBrief("pot", "月光壶"),
         ProductBrief("set", "Set (3 bowls)"),
+        ProductBrief("rack", "Oak Moss Mug Rack"),
     ]
 )
 
@@ -37,6 +38,7 @@ def named(text: str) -> list[tuple[str, set[str]]]:
         ("กาHaloน้ำ 한Halo는", [("Halo", {"kettle"}), ("Halo", {"kettle"})]),
         ("Halo\u0301 and Halo2", []),
         ("our Set (3 bowls), glazed", [("Set (3 bowls)", {"set"})]),
+        ("Ok Moss Mug Rack, Moss Mug rails", [("Moss Mug", {"mug"})]),
         ("", []),
     ],
 )
