@@ -69,8 +69,8 @@ async def check_tour(options: Sequence[str], *, record: Path | None = None) -> d
         record: where the recording goes, all vantages in one file; None = a temporary file, which is kept.
 
     Returns:
-        The figures, ready for JSON. `ok` says that every cue was revealed or missed as its own policy allows, nothing
-        was wrong, lost or doubled, and that the receipts hold and agree with the pixels.
+        The figures, ready for JSON. `ok` says that every product of the tour was named, every cue revealed or missed as
+        its own policy allows, nothing was wrong, lost or doubled, and that the receipts hold and agree with the pixels.
 
     Raises:
         UsageError: no Chromium, no Playwright, or options that the server refuses.
@@ -95,9 +95,14 @@ async def check_tour(options: Sequence[str], *, record: Path | None = None) -> d
             said = b"".join(told).decode(errors="replace").strip().rpartition("\n")[2]
             raise SyncError(f"{error}; the server said: {said}" if said else str(error)) from error
         seen: list[dict[str, Any]] = await page.evaluate("document.querySelector('product-tour').log")
+        shop: dict[str, Any] = await page.evaluate("fetch('api/shop').then((answer) => answer.json())")
     log = _merge(SyncLog.read(path), seen)
     log.write(path)
     result = await asyncio.to_thread(_judge, log, glass, seen, path)
+    # A model, or a guard that stops it, may leave out what the page announces: without a word there is no cue to miss.
+    met = {event.product for event in log.of(Reveal)} | {event.product for event in log.of(CueMissed)}
+    result["never_named"] = [product["id"] for product in shop["products"] if product["id"] not in met]
+    result["ok"] = result["ok"] and not result["never_named"]
     # Of a model, how often the fact guard had something to tell.
     result["guard_told"] = None if result["narrator"] in PLANNED else b"".join(told).count(GUARD_LINE)
     return result
@@ -277,6 +282,7 @@ def summary(result: dict[str, Any]) -> str:
         [
             f"{'OK' if result['ok'] else 'NOT OK'}: {result['reveals_shown']} of {result['reveals_expected']} pictures "
             f"of {result['products']} products shown; missed: {missed}",
+            *([f"never named         {_listed(result['never_named'])}"] if result["never_named"] else []),
             f"wrong products      {result['wrong_products']}",
             f"token drift         at most {result['token_drift_max']} (interval {result['sync_interval']})",
             "skew on the glass   "
@@ -296,6 +302,11 @@ def summary(result: dict[str, Any]) -> str:
             f"recording           {result['log']}",
         ]
     )
+
+
+def _listed(products: Sequence[str]) -> str:
+    more = f" and {len(products) - 5} more" if len(products) > 5 else ""
+    return f"{len(products)} of the tour's products: {', '.join(products[:5])}{more}"
 
 
 def _sentences(count: int) -> str:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from multimodal.errors import PipeError
+from multimodal.errors import MultiModalError, PipeError
 from multimodal.pipes.base import Describes, ImagePipe, TextPipe
 from multimodal.turn import Turn
 from multimodal.values import Asset, Cue, EncodedImage, ImageFailure, Token
@@ -93,7 +93,7 @@ class Inbox:
 
         That sentence leaves out what the error says: an exception's text may hold what no viewer should read.
         """
-        detail = str(error) if isinstance(error, PipeError) else f"{type(error).__name__}: {error}"
+        detail = str(error) if isinstance(error, MultiModalError) else f"{type(error).__name__}: {error}"
         failure = PipeError(f"{what}: {detail}", retryable=getattr(error, "retryable", False))
         failure.__cause__ = error
         self.failure = self.failure or failure

@@ -14,7 +14,7 @@ from transformers.generation.continuous_batching.cb_logits_processors import Con
 from transformers.generation.continuous_batching.continuous_api import OutputRouter
 from transformers.generation.continuous_batching.requests import GenerationOutput, RequestState, RequestStatus
 
-from multimodal.errors import PipeError
+from multimodal.errors import MultiModalError, PipeError
 from multimodal.pipes.engine import EngineStats, Mailbox
 from multimodal.pipes.generation import Finish, GenerationRequest, Step
 from multimodal.pipes.local_sampling import BadLogitsError, Sampler, try_rows
@@ -209,7 +209,7 @@ def _nothing() -> None:
 
 def failure(error: Exception) -> Exception:
     """An exception in the generation thread as each reader gets it: one of its own, with the cause."""
-    words = str(error) if isinstance(error, PipeError) else f"{type(error).__name__}: {error}"
+    words = str(error) if isinstance(error, MultiModalError) else f"{type(error).__name__}: {error}"
     wrapped = PipeError(f"the engine failed in a step: {words}")
     wrapped.__cause__ = error
     return wrapped

@@ -81,7 +81,19 @@ def test_a_model_s_tour_says_how_often_its_guard_had_to_tell() -> None:
     result = asyncio.run(scenario())
     assert_holds(result, 1)
     assert (result["narrator"], result["reveals_shown"], result["guard_told"]) == ("remote: m", 8, 1)
+    assert result["never_named"] == []
     assert "the fact guard told of 1 sentence" in summary(result)
+
+
+def test_what_a_stopped_tour_never_named_is_told_and_is_not_well() -> None:
+    async def scenario() -> dict[str, Any]:
+        async with model([], says=wrongly(FALSE["after its name"])) as url:
+            return await check_tour(["--narrator", url, "--model", "m", "--speed", "8", "--guard", "stop"])
+
+    result = asyncio.run(scenario())
+    assert (result["reveals_shown"], result["reveals_expected"], len(result["never_named"])) == (3, 3, 5)
+    assert not result["ok"]
+    assert "never named         5 of the tour's products: " in summary(result)
 
 
 def test_a_clip_is_not_judged_by_pixels(tmp_path: Path) -> None:
