@@ -286,22 +286,36 @@ class _Core:
     def _loop(self) -> None:
         try:
             while self._next():
-                # torch's own threads count too, where it has more than this one.
-                clock = time.thread_time if torch.get_num_threads() == 1 else time.process_time
-                began = clock()
-                worked = self.stepper.step()
-                self.stepper.counts.cpu += clock() - began
-                if worked:
-                    self._rest()
-                else:
-                    self._wait()
+                concerned = self.stepper.everyone()
+                try:
+                    self._turn()
+                except BaseException as error:
+                    # Of every kind (E2): those of this thread mean nobody else. Who comes next is served, but where
+                    # nobody was there to blame it would fail for ever.
+                    if not concerned:
+                        raise
+                    self.stepper.abandon(self._told(error))
         except BaseException as error:
-            # Of every kind (E2): whatever ends this thread, nobody would ever put anything into a mailbox again.
-            failure = PipeError(f"the engine of {self.local.name} failed: {type(error).__name__}: {error}")
-            failure.__cause__ = error
-            self._end(failure)
+            self._end(self._told(error))
         else:
             self._end(PipeError("the engine was closed before this answer ended"))
+
+    def _turn(self) -> None:
+        """One step, and what follows it."""
+        # torch's own threads count too, where it has more than this one.
+        clock = time.thread_time if torch.get_num_threads() == 1 else time.process_time
+        began = clock()
+        worked = self.stepper.step()
+        self.stepper.counts.cpu += clock() - began
+        if worked:
+            self._rest()
+        else:
+            self._wait()
+
+    def _told(self, error: BaseException) -> PipeError:
+        failure = PipeError(f"the engine of {self.local.name} failed: {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        return failure
 
     def _next(self) -> bool:
         """Take over what callers brought; False = it is over."""

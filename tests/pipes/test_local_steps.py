@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from multimodal.errors import UsageError
+from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.batching import Admission
 from multimodal.pipes.engine import Mailbox
 from multimodal.pipes.generation import GenerationRequest, Sampling, Step
@@ -437,6 +437,25 @@ def test_a_row_that_fails_fails_alone(made: Any) -> None:
         read(boxes[1])
     assert ids(read(boxes[0])) == expected
     assert engine.stats().failed == 1
+
+
+def test_after_a_fault_of_the_engine_itself_the_next_is_served(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = made(max_rows=2)
+    expected = ids(read(ask(engine, PROMPTS[0])))
+    stepper = engine._core.stepper
+    with monkeypatch.context() as patch:
+        step = stepper.step
+
+        def short_of_memory() -> bool:
+            if stepper.everyone():
+                raise MemoryError("no room")
+            return bool(step())
+
+        patch.setattr(stepper, "step", short_of_memory)
+        with pytest.raises(PipeError, match="MemoryError: no room"):
+            read(ask(engine, PROMPTS[0]))
+    assert ids(read(ask(engine, PROMPTS[0]))) == expected
+    engine.close()
 
 
 def test_a_fault_of_the_engine_itself_reaches_everyone_and_is_told_to_those_who_come(
