@@ -64,7 +64,9 @@ def _files(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--images", type=Path, metavar="DIR", help="the folder of its pictures")
     command.add_argument(
-        "--map", metavar="OURS=THEIRS,...", help="columns of a table under other names: title=name,id=slug,image=assets"
+        "--map",
+        metavar="OURS=THEIRS,...",
+        help="columns of a table under other names: title=name,id=slug,image=assets; further facts: facts=care+power",
     )
     command.add_argument(
         "--format",
@@ -216,6 +218,7 @@ def _summary(catalog: Catalog) -> dict[str, Any]:
         "pictures": len(catalog.pictures),
         "pictures_found": sum(picture.path is not None for picture in catalog.pictures),
         "unit": catalog.unit,
+        "unread": list(catalog.unread),
         "rejected": [_problem(problem) for problem in catalog.rejected],
         "warnings": [_problem(problem) for problem in catalog.warnings],
         "unpublished": [_problem(problem) for problem in catalog.unpublished],

@@ -30,6 +30,8 @@ __all__ = ["Catalog", "CatalogImagePipe", "Progress", "RowProblem", "Shop", "loa
 Progress = Callable[[int, float], None]
 
 _EVERY = 256
+_NAMED = 8
+"""Columns that a report names, of those that nobody reads."""
 _FINE = ("", "")
 _PLAYS = ViewerNeeds((WEBM,))
 
@@ -47,6 +49,7 @@ class Catalog(msgspec.Struct, frozen=True):
         unpublished: rows that the shop itself does not show, left out too.
         format: which of `multimodal.pipes.feed.FORMATS` its first file is.
         formats: those of all its files, each once.
+        unread: columns of its tables of which nothing is read, each once.
     """
 
     products: tuple[Product, ...]
@@ -58,6 +61,7 @@ class Catalog(msgspec.Struct, frozen=True):
     unpublished: tuple[RowProblem, ...] = ()
     format: str = ""
     formats: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def duplicates(self) -> tuple[RowProblem, ...]:
@@ -70,6 +74,10 @@ class Catalog(msgspec.Struct, frozen=True):
         remote = sum(picture.path is None and bool(picture.url) for picture in self.pictures)
         counts = f"{len(self.products)} products, {found} of {len(self.pictures)} pictures found"
         lines = [counts + (f" ({remote} are remote)" if remote else "")]
+        if self.unread:
+            more = f" and {len(self.unread) - _NAMED} more" if len(self.unread) > _NAMED else ""
+            names = ", ".join(self.unread[:_NAMED])
+            lines.append(f"  not read: {names}{more}; a column that holds a fact is named by --map facts=A+B")
         if self.unpublished:
             lines.append(f"  {len(self.unpublished)} rows are not published, and left out")
         problems = [("left out", problem) for problem in self.rejected]
@@ -108,7 +116,7 @@ def load_catalog(
         path: a file in any of `multimodal.pipes.feed.FORMATS`, told by its content; several files (the pages of a
             shop's products.json, say); or a folder, of which all files that may be a catalogue are read by name.
         images: folder of the pictures, searched with its sub-folders.
-        mapping: field -> column, as in {"title": "name", "image": "assets"}.
+        mapping: field -> column, as in {"title": "name", "image": "assets"}; ``facts`` takes several: "care+power".
         base: folder that paths in the catalogue start from; None = the catalogue's own.
         format: one of `multimodal.pipes.feed.FORMATS`; None = as the content tells.
         encoding: of its text; None = UTF-8, UTF-16 with its mark, else Windows-1252.
@@ -128,9 +136,11 @@ def load_catalog(
     fold = Fold(now or datetime.now(UTC), currency)
     shop, unit = Shop(), "line"
     kinds: dict[str, None] = {}
+    unread: dict[str, None] = {}
     for number, file in enumerate(paths):
         try:
             feed = read_feed(file, mapping, kind=format, encoding=encoding, now=fold.now)
+            unread.update(dict.fromkeys(feed.unread))
             fold.begin(feed, file.name if len(paths) > 1 else "")
             before = fold.count
             for count, row in enumerate(feed.rows, fold.count + 1):
@@ -163,7 +173,7 @@ def load_catalog(
             f"no product in the catalogue {path}" + (f"; {left.unit} {left.line}: {left.detail}" if left else "")
         )
     problems = (tuple(fold.rejected), tuple(fold.warnings), tuple(fold.unpublished))
-    return Catalog(products, pictures, shop, unit, *problems, next(iter(kinds), ""), tuple(kinds))
+    return Catalog(products, pictures, shop, unit, *problems, next(iter(kinds), ""), tuple(kinds), tuple(unread))
 
 
 def _found(

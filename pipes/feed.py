@@ -48,7 +48,8 @@ _YAML = re.compile(r"(?:#[^\n]*\n\s*)*(?:%YAML|---(?:\s|$)|(?:- +)?[A-Za-z_]+:(?
 class Feed:
     """The rows of a file, read while they are taken.
 
-    `shop` and `note` (what was odd about the file) are complete behind the last row; `unit` says what `FeedRow.line`
+    `shop` and `note` (what was odd about the file) are complete behind the last row; `unread` names the columns of a
+    table of which nothing is read; `unit` says what `FeedRow.line`
     counts, and `share` how much of the file was read, from 0 to 1.
     """
 
@@ -56,6 +57,7 @@ class Feed:
         self.path, self.format, self.unit = source.path, kind, unit
         self.shop = Shop()
         self.rows: Iterator[FeedRow] = iter(())
+        self.unread: tuple[str, ...] = ()
         self._source = source
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from multimodal.errors import UsageError
+from multimodal.pipes.fact_words import COLOUR_NAMES, MATERIAL_NAMES
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer
 from multimodal.pipes.feed_source import FeedSource
 from multimodal.pipes.feed_words import clean, plain, sources, wordless
@@ -44,7 +45,34 @@ _NAMES = {
 _FIRST_FILLED = frozenset({"description", "brand", "url", "published"})
 _PICTURES = re.compile(r"(additional)?(image|picture|photo|asset)s?(link|url|src|file|name)?s?\d*")
 _KINDS = ("color", "colour", "size", "material", "pattern")
-FIELDS = tuple(_NAMES)
+"""Columns by which variants of one product differ."""
+_FACTS = frozenset(
+    re.sub(r"[\W_]", "", name)
+    for name in (
+        *(MATERIAL_NAMES | COLOUR_NAMES),
+        *("capacity", "volume", "weight", "height", "width", "length", "depth", "thickness", "diameter", "dimensions"),
+        *("made in", "country of origin", "origin", "designer", "finish", "style", "care", "power", "warranty"),
+        *(
+            "容量",
+            "重量",
+            "净重",
+            "高度",
+            "宽度",
+            "长度",
+            "深度",
+            "厚度",
+            "直径",
+            "尺寸",
+            "产地",
+            "原产地",
+            "保养",
+            "保修",
+        ),
+    )
+)
+"""Columns that say something of a product, in the same spelling as headers are compared in."""
+_BARE = re.compile(r"[\d.,]+")
+FIELDS = (*_NAMES, "facts")
 
 _UNPUBLISHED = frozenset({"0", "-1", "false", "no", "draft", "archived"})
 _WOOCOMMERCE = {"type", "name", "published", "regularprice"}
@@ -60,7 +88,7 @@ def table_rows(source: FeedSource, feed: Feed, mapping: Mapping[str, str], kind:
     Args:
         source: the file.
         feed: told the format, where it is found out here.
-        mapping: field -> column, for headers that are not known here.
+        mapping: field -> column, for headers that are not known here; for ``facts`` several, as in ``care+power``.
         kind: ``woocommerce-csv``, ``csv``, or None = as the header tells.
 
     Raises:
@@ -74,6 +102,7 @@ def table_rows(source: FeedSource, feed: Feed, mapping: Mapping[str, str], kind:
         raise UsageError(f"the catalogue {source.path} begins with no row of column names")
     table = _Table(source, columns, mapping, kind)
     feed.format = "woocommerce-csv" if table.woocommerce else "csv"
+    feed.unread = table.unread
     return _rows(records, table, delimiter)
 
 
@@ -153,6 +182,15 @@ class _Table:
         self._named = [(name, value) for name, value in pairs if name is not None and value is not None]
         self._kinds = [(columns[where[name]], where[name]) for name in _KINDS if name in where]
         self._lists = (where.get("optiongroups"), where.get("optionvalues"))
+        self._asked = _columns(source, columns, mapping.get("facts", ""))
+        used = {place for places in self._places.values() for place in places}
+        used |= {place for pair in (*self._named, self._lists) for place in pair if place is not None}
+        used |= {place for place in (self._id, self._type, self._parent) if place is not None}
+        used |= {place for _, place in self._kinds}
+        self._known = [(columns[at], at) for at, name in enumerate(bare) if name in _FACTS and at not in used]
+        used |= {*self._asked, *(place for _, place in self._known)}
+        self.unread = tuple(column for at, column in enumerate(columns) if column.strip() and at not in used)
+        """Columns of which nothing is read."""
         self._has_variants = bool(self._named or self._places["variant_id"] or self._places["group"])
         self._options: dict[int, str] = {}  # Shopify names them in a product's first row only
         self._groups: list[str] = []
@@ -202,6 +240,8 @@ class _Table:
         facts = () if group or variation else tuple((name, plain(cells[at])) for name, at in self._kinds if cells[at])
         if self.woocommerce and not variation:
             facts, options, variant = options, (), None
+        if not variation:
+            facts += self._facts(cells)
         return FeedRow(
             line,
             id=clean(cell("id")),
@@ -240,12 +280,28 @@ class _Table:
             ]
         return tuple(found)
 
+    def _facts(self, cells: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """What further columns say: those that were asked for, and those of a known name, but for numbers alone."""
+        # "weight: 2.4" is no fact without its unit; who asks for the column knows what it holds.
+        known = [(name, at) for name, at in self._known if at not in self._asked and not _BARE.fullmatch(cells[at])]
+        asked = [(self.columns[at], at) for at in self._asked]
+        return tuple((name, plain(cells[at])) for name, at in (*asked, *known) if cells[at])
+
     def _unpublished(self, words: str) -> str:
         return f"the shop does not show it: {words}" if words and words.casefold() in _UNPUBLISHED else ""
 
 
 _NO_CHOICE = ("Title", "Default Title")
 """What Shopify writes for a product without choices."""
+
+
+def _columns(source: FeedSource, columns: Sequence[str], names: str) -> list[int]:
+    """The places of the columns that hold facts, as ``--map facts=care+power`` names them."""
+    folded = [column.casefold() for column in columns]
+    wanted = [name.strip().casefold() for name in names.split("+")] if names else []
+    if missing := next((name for name in wanted if name not in folded), None):
+        raise UsageError(f"no column {missing!r} for facts; {source.path} has the columns {', '.join(columns)}")
+    return [folded.index(name) for name in dict.fromkeys(wanted)]
 
 
 def _places(
@@ -266,7 +322,7 @@ def _places(
         else:
             found = [bare.index(name) for name in names if name in bare]
             places[field] = found if field in _FIRST_FILLED else found[:1]
-    unknown = sorted(set(mapping) - set(_NAMES))
+    unknown = sorted(set(mapping) - set(FIELDS))
     if unknown:
         raise UsageError(f"the mapping names {', '.join(unknown)}; the fields are {', '.join(FIELDS)}")
     for field in ("title", "image"):

@@ -11,7 +11,7 @@ G4. Pictures come with the names (mentions); with `markers` the model is asked f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from multimodal.errors import UsageError
 from multimodal.pipes.fact_words import CODE_NAMES
@@ -19,7 +19,7 @@ from multimodal.pipes.facts import LANGUAGES, FactSheet
 from multimodal.sync.matcher import Matcher, ProductNames
 from multimodal.values import Product
 
-__all__ = ["TONES", "WORDS", "Message", "Tone", "guided_messages", "guided_turns", "order_faults", "templated"]
+__all__ = ["TONES", "WORDS", "Message", "Tone", "guided_messages", "guided_turns", "order_faults"]
 
 Message = dict[str, str]
 """``{"role": "system" | "user", "content": ...}``, as the OpenAI API and transformers' chat templates take it."""
@@ -137,25 +137,6 @@ def guided_turns(
             user = f"{ask}{' Say goodbye at the end.' if last else ''}\n\n{block}"
         turns.append([{"role": "system", "content": system}, {"role": "user", "content": user}])
     return turns
-
-
-def templated(tokenizer: Any, messages: Sequence[Message]) -> str:
-    """The messages as one prompt, by the model's own chat template.
-
-    Args:
-        tokenizer: of transformers.
-        messages: of `guided_messages`, or one of `guided_turns`.
-
-    Raises:
-        UsageError: the tokenizer has no chat template: its model was not trained to follow such messages.
-    """
-    if not getattr(tokenizer, "chat_template", None):
-        raise UsageError(
-            "this model has no chat template, so it follows no instructions; take an instruct or chat model"
-        )
-    prompt = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
-    assert isinstance(prompt, str)
-    return prompt
 
 
 def order_faults(text: str, sheets: Sequence[FactSheet]) -> list[str]:

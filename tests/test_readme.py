@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
+from typing import Any
 
+from tests.demos.test_narrators import model
 from tests.pipes.pictures import quarters, write
 from tests.support import TINY_LLAMA
 
@@ -61,7 +65,7 @@ def test_a_shops_own_catalogue_is_warmed_and_searched(tmp_path: Path) -> None:
 
 
 def test_a_language_model_speaks_and_its_pictures_follow(tmp_path: Path) -> None:
-    done = with_model(block("python", "LocalTextPipe("), tmp_path)
+    done = with_model(block("python", "text = LocalTextPipe("), tmp_path)
     lines = done.stdout.splitlines()
     spoken = "".join(re.findall(r"text='([^']*)'", "\n".join(line for line in lines if " text " in line)))
     assert spoken == "The Halo Kettle costs 89 euros."
@@ -76,6 +80,25 @@ def test_a_processor_stands_where_generate_stood(tmp_path: Path) -> None:
     words = re.search(r"\[1, (\d+)\]", shape)
     assert words is not None
     assert int(words[1]) > 24
+
+
+def test_a_guided_prompt_s_markers_show_the_pictures(tmp_path: Path) -> None:
+    write(tmp_path / "photos" / "kettle.jpg", quarters(60, 40))
+    (tmp_path / "products.csv").write_text("id,title,image\nkettle,Halo Kettle,kettle.jpg\n")
+    script, asked = block("python", "guided_messages(sheets"), list[dict[str, Any]]()
+    assert "http://127.0.0.1:8000/v1" in script
+
+    async def scenario() -> tuple[bytes, bytes]:
+        async with model(asked, says=lambda title: ["[[show:", "kettle]]Here", " it", f" is: {title}", "."]) as url:
+            words = [sys.executable, "-W", "error", "-c", script.replace("http://127.0.0.1:8000/v1", url)]
+            run = await asyncio.create_subprocess_exec(*words, cwd=tmp_path, stdout=PIPE, stderr=PIPE)
+            return await run.communicate()
+
+    out, err = (each.decode() for each in asyncio.run(scenario()))
+    assert err == ""
+    assert "write [[show:ID]] right before it" in asked[0]["messages"][0]["content"]
+    assert "[[" not in out
+    assert sum(" reveal " in line for line in out.splitlines()) == 1
 
 
 def with_model(script: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -132,6 +132,23 @@ def test_further_picture_columns_and_aliases(shop: Path) -> None:
     assert product.aliases == ("Pot", "Can")
 
 
+def test_columns_of_facts_are_read_and_what_nobody_reads_is_named(shop: Path) -> None:
+    header = "id,title,image,Material,made_in,Weight,Capacity,Power,includes,seo\n"
+    rows = 'k,Kettle,k.jpg,brass,Wales,2.4,"1.6 litres",,"lid, spoon",buy\n'
+    (shop / "shop.csv").write_text(header + rows)
+    read = load_catalog(shop / "shop.csv")
+    known = (("Material", "brass"), ("made_in", "Wales"), ("Capacity", "1.6 litres"))
+    # A number alone is no weight.
+    assert read.products[0].facts == known
+    assert read.unread == ("includes", "seo")
+    assert "not read: includes, seo; a column that holds a fact is named by --map facts=A+B" in read.report()
+    asked = load_catalog(shop / "shop.csv", mapping={"facts": "Includes + weight"})
+    assert set(asked.products[0].facts) == {*known, ("includes", "lid, spoon"), ("Weight", "2.4")}
+    assert asked.unread == ("seo",)
+    with pytest.raises(UsageError, match="no column 'care' for facts; .* has the columns id, title"):
+        load_catalog(shop / "shop.csv", mapping={"facts": "weight+care"})
+
+
 def test_rows_that_continue_a_product_fold_into_it(shop: Path) -> None:
     text = (
         "slug,name,assets,sku,price\n"

@@ -12,7 +12,7 @@ import pytest
 from multimodal.errors import PipeError, UsageError
 from multimodal.pipes.facts import FactSheet
 from multimodal.pipes.guided import GuidedTextPipe
-from multimodal.pipes.guided_prompt import guided_messages, guided_turns, order_faults, templated
+from multimodal.pipes.guided_prompt import guided_messages, guided_turns, order_faults
 from multimodal.pipes.script import ScriptTextPipe
 from multimodal.sync.conformance import check_text_pipe
 from multimodal.values import Product, ProductVariant, Token
@@ -92,24 +92,6 @@ def test_everything_said_about_a_product_is_on_its_sheet_and_codes_are_left_out(
     for sheet in SHEETS:
         assert all(fact.value in said for fact in sheet.facts if fact.name != "gtin")
     assert "4006381333931" not in said
-
-
-class Template:
-    chat_template = "{{ messages }}"
-
-    def apply_chat_template(
-        self, messages: list[dict[str, str]], *, tokenize: bool, add_generation_prompt: bool
-    ) -> str:
-        assert (tokenize, add_generation_prompt) == (False, True)
-        return "".join(f"<|{each['role']}|>{each['content']}" for each in messages) + "<|assistant|>"
-
-
-def test_the_models_own_template_is_used() -> None:
-    prompt = templated(Template(), guided_turns(SHEETS, shop="Larkmoor")[0])
-    assert prompt.startswith(f"<|system|>{SYSTEM}<|user|>Greet")
-    assert prompt.endswith("<|assistant|>")
-    with pytest.raises(UsageError, match="no chat template"):
-        templated(object(), guided_messages(SHEETS))
 
 
 @pytest.mark.parametrize(
