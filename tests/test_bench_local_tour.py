@@ -13,6 +13,7 @@ from multimodal.bench import local_tour
 from multimodal.demos.product_tour.narrators import Narrator, Voice
 from multimodal.demos.product_tour.tour import Tour, demo_tour
 from multimodal.pipes.script import ScriptTextPipe
+from multimodal.values import Product
 
 GOOD: dict[str, Any] = {
     "reveals_expected": 8,
@@ -23,6 +24,21 @@ GOOD: dict[str, Any] = {
     "first_text_ms": 200.0,
     "ok": True,
 }
+
+
+class Narrated:
+    """Two passages and a greeting; a first sentence of the second comes after 0.1 s."""
+
+    def __init__(self, products: Sequence[Product], *, shop: str) -> None:
+        assert (len(products), shop) == (8, "Larkmoor")
+        self.asked = ["greeting", "one", "two"]
+
+    async def ready(self) -> None:
+        pass
+
+    def answer(self, asked: str) -> ScriptTextPipe:
+        assert asked != "greeting"
+        return ScriptTextPipe(["It", " is", ".", " It", " is", "."], gap=0.0, stalls={2: 0.1})
 
 
 def figures(monkeypatch: pytest.MonkeyPatch, quick: bool = True, **result: Any) -> tuple[dict[str, Any], list[str]]:
@@ -39,6 +55,7 @@ def figures(monkeypatch: pytest.MonkeyPatch, quick: bool = True, **result: Any) 
 
     monkeypatch.setattr(local_tour, "check_tour", check)
     monkeypatch.setattr(local_tour, "demo_tour", tour)
+    monkeypatch.setattr(local_tour, "LocalNarrator", Narrated)
     monkeypatch.setattr(local_tour, "RUNS", 2)
     found = local_tour.run(argparse.Namespace(quick=quick))
     return {entry["what"]: entry for entry in found["figures"]} | {"ok": found["ok"]}, asked
@@ -49,6 +66,10 @@ def test_it_plays_the_local_narrator_s_tour_and_listens(monkeypatch: pytest.Monk
     assert asked == ["--narrator local --sync-interval 1 --speed 1"] * 2
     assert found["ok"]
     assert (found["first text, median"]["value"], found["first text, median"]["limit"]) == (200.0, 300.0)
+    token, sentence = (
+        found[f"a passage made while one waits: first {what}, median"]["value"] for what in ("token", "sentence")
+    )
+    assert sentence >= token + 90
     for viewers in local_tour.VIEWERS:
         assert 50 < found[f"{viewers} viewers: a word's wait beyond its pace, 99th percentile"]["value"] < 1000
         assert found[f"{viewers} viewers: first text, longest"]["value"] < 1000

@@ -1,8 +1,10 @@
 """The local narrator, live: its tour in a real Chromium, and how many viewers one model serves.
 
 The tour is `multimodal tour --narrator local --check` at natural speed and a sync mark at every token, a server and a
-Chromium of its own for every run; first text counts from the answer to the viewer's hello, the model read and warm. The
-viewers are in this process, each with a tour of its own at a narrator's pace: how much later than that a word came.
+Chromium of its own for every run; first text counts from the answer to the viewer's hello, the model read and warm. It
+is the greeting, which was made when the model was read. How long a passage takes that is made while one waits stands
+apart; in a tour it is made ahead. The viewers are in this process, each with a tour of its own at a narrator's pace:
+how much later than that a word came.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from multimodal.bench.report import Figure, figure, report
 from multimodal.check import check_tour
 from multimodal.demos.product_tour.narrators import LOCAL, Narrator
 from multimodal.demos.product_tour.tour import Settings, Tour, demo_tour
+from multimodal.pipes.guard import sentences as borders
+from multimodal.pipes.local_narrator import LocalNarrator
 from multimodal.pipes.spoken import BREATH, breathes, spoken
 
 __all__ = ["run"]
@@ -52,11 +56,14 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     ]
     tour = demo_tour(Narrator(LOCAL))
     tour.prepare()
+    own = asyncio.run(_passages(LocalNarrator(tour.shown, shop=tour.name)))
+    figures.append(figure("a passage made while one waits: first token, median", own["token_ms"], "ms"))
+    figures.append(figure("a passage made while one waits: first sentence, median", own["sentence_ms"], "ms"))
     shared = {str(count): asyncio.run(_shared(tour, count, heard)) for count in VIEWERS}
     for count, late in shared.items():
         figures.append(figure(f"{count} viewers: a word's wait beyond its pace, 99th percentile", late["p99_ms"], "ms"))
         figures.append(figure(f"{count} viewers: first text, longest", late["first_ms"], "ms"))
-    ours = {"runs": results, "viewers": shared, "load": round(os.getloadavg()[0], 2)}
+    ours = {"runs": results, "passages": own, "viewers": shared, "load": round(os.getloadavg()[0], 2)}
     return report("local-tour", figures, ours, packages=("torch", "transformers", "playwright"))
 
 
@@ -64,6 +71,25 @@ def _check(words: list[str]) -> dict[str, Any]:
     result = asyncio.run(check_tour(words))
     print(json.dumps(result), file=sys.stderr, flush=True)
     return result
+
+
+async def _passages(narrator: LocalNarrator) -> dict[str, float]:
+    """Milliseconds to a passage's first token and to its first sentence, which the guard waits for."""
+    await narrator.ready()
+    tokens, sentences = list[float](), list[float]()
+    for asked in narrator.asked[1:]:
+        pipe: Any = narrator.answer(asked)
+        text, began = "", time.monotonic()
+        async for token in pipe:
+            text += token.text
+            spent = (time.monotonic() - began) * 1000
+            if len(tokens) == len(sentences):
+                tokens.append(spent)
+            if len(borders(text)) > 1 or token.last:
+                sentences.append(spent)
+                break
+        await pipe.aclose()
+    return {"token_ms": round(statistics.median(tokens), 1), "sentence_ms": round(statistics.median(sentences), 1)}
 
 
 async def _shared(tour: Tour, viewers: int, heard: float) -> dict[str, float]:
