@@ -199,7 +199,8 @@ def _judge(log: SyncLog, glass: Glass, seen: Sequence[dict[str, Any]], path: Pat
     reveals = log.of(Reveal)
     held = {e.cue for e in reveals if e.mark in log.marks and e.pts_ms > log.marks[e.mark].pts_ms}
     clips = {e.key for e in log.of(AssetReserved) if any(v.media_type.startswith("video/") for v in e.variants)}
-    pixels = glass.report([e for e in reveals if e.cue not in held], seen, clips)
+    digests = {e.key: e.variants[0].sha256 for e in log.of(AssetReserved) if e.variants}
+    pixels = glass.report([e for e in reveals if e.cue not in held], seen, clips, digests)
     judged = [pair for pair in pixels.pairs if pair.verdict in ("same", "apart")]
     countable = [pair for pair in pixels.pairs if pair.verdict != "not judged"]
     # Pixels that saw next to nothing confirm nothing.

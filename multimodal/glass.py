@@ -136,6 +136,7 @@ class Glass:
         reveals: Iterable[Reveal],
         receipts: Sequence[Mapping[str, Any]] | None = None,
         clips: Collection[str] = (),
+        digests: Mapping[str, str] | None = None,
     ) -> GlassReport:
         """Judge every reveal against the captured pixels (CPU: about 2 ms per screenshot; run it in a thread).
 
@@ -143,13 +144,14 @@ class Glass:
             reveals: what was emitted: which picture belongs to which mark. Taken from the sender, not from the page.
             receipts: the player's log, only to count where it disagrees with the pixels.
             clips: keys of the pictures that are videos: they are counted, and not judged by pixels.
+            digests: of the pictures' bytes, by key: where two alike follow each other nothing is to be seen.
         """
         film = Film(self.shots, self._width_px, self._cell_px)
         words, pictures = _spots(self.notes)
         everything = list(reveals)
         marked = [reveal for reveal in everything if reveal.mark > 0]
         stills = [reveal for reveal in marked if reveal.key not in clips]
-        pairs = [_pair(film, words, pictures, reveal) for reveal in stills]
+        pairs = [_pair(film, words, pictures, reveal, digests or {}) for reveal in stills]
         disagreements = None
         if receipts is not None:
             claimed = claims(receipts)
@@ -200,6 +202,7 @@ def _pair(
     words: Mapping[int, Spot],
     pictures: Mapping[str, Sequence[Spot]],
     reveal: Reveal,
+    digests: Mapping[str, str],
 ) -> Pair:
     tok = reveal.mark - 1
     word = words.get(tok)
@@ -211,6 +214,8 @@ def _pair(
         verdict, why = "not judged", "the page was hidden"
     elif word is not None and picture is None and _stays(pictures, reveal.key, word.n):
         verdict, why = "not judged", "the picture was on the glass before"
+    elif picture is not None and _repeats(pictures, reveal.key, picture.n, digests):
+        verdict, why = "not judged", "a picture of the same bytes was on the glass before"
     else:
         seen_word: Sight | None = sight(film, word) if word is not None else None
         seen_picture: Sight | None = sight(film, picture) if picture is not None else None
@@ -222,8 +227,19 @@ def _pair(
 
 def _stays(pictures: Mapping[str, Sequence[Spot]], key: str, n: int) -> bool:
     """Whether `key` was the last picture to appear before frame `n`."""
-    shown = [(spot.n, name) for name, spots in pictures.items() for spot in spots if spot.n <= n]
-    return bool(shown) and max(shown)[1] == key
+    return _last(pictures, n + 1) == key
+
+
+def _repeats(pictures: Mapping[str, Sequence[Spot]], key: str, n: int, digests: Mapping[str, str]) -> bool:
+    """Whether the picture that `key` took the place of at frame `n` has the same bytes."""
+    before = _last(pictures, n)
+    return before not in ("", key) and key in digests and digests.get(before) == digests[key]
+
+
+def _last(pictures: Mapping[str, Sequence[Spot]], n: int) -> str:
+    """The last picture to appear before frame `n`; "" = none did."""
+    shown = [(spot.n, name) for name, spots in pictures.items() for spot in spots if spot.n < n]
+    return max(shown)[1] if shown else ""
 
 
 @asynccontextmanager

@@ -68,6 +68,17 @@ def test_a_gap_counts_as_a_miss() -> None:
     assert (found.undetermined, found.same_frame_share, found.frames_lost) == (1, 0.0, 1)
 
 
+def test_a_picture_after_another_of_the_same_bytes_is_not_judged() -> None:
+    """The film shows no change; whether the second came cannot be seen on it."""
+    notes, taken = [pic(12, "a"), word(20), pic(20, ident=1)], shots(range(10, 60), 20, 12)
+    assert verdict(notes, taken).verdict == "apart"
+    unlike = glass(notes, taken).report([reveal()], digests={"a": "1", "k": "2"})
+    assert unlike.pairs[0].verdict == "apart"
+    alike = glass(notes, taken).report([reveal()], digests={"a": "1", "k": "1"})
+    assert (alike.pairs[0].verdict, alike.not_judged) == ("not judged", 1)
+    assert alike.pairs[0].why == "a picture of the same bytes was on the glass before"
+
+
 @pytest.mark.parametrize("hidden", [(True, False), (False, True), (True, True)])
 def test_a_hidden_page_is_not_judged(hidden: tuple[bool, bool]) -> None:
     found = verdict([word(20, hidden=hidden[0]), pic(20, hidden=hidden[1])], shots(range(10, 60), 20, 20))
