@@ -13,6 +13,9 @@ __all__ = ["AroundPipe"]
 class AroundPipe:
     """Plays once, speaks for the pipe within, and closes it (T1-T8); what is given is said by `__anext__`.
 
+    After an error of the pipe it is over: what was held back by then is let out before, as far as it may be seen, or
+    never.
+
     Args:
         pipe: the text pipe; closing closes it.
         narrator: who speaks; "" = as the pipe says.
@@ -38,10 +41,17 @@ class AroundPipe:
 
         Raises:
             StopAsyncIteration: it has ended.
+            Exception: that of the pipe, which is over with it.
         """
         if self._items is None:
             self._items = aiter(self._pipe)
-        item = await anext(self._items)
+        try:
+            item = await anext(self._items)
+        except StopAsyncIteration:
+            raise
+        except Exception:
+            self._over = True
+            raise
         return item if isinstance(item, Token) else Token(item)
 
     def sync_every(self, tokens: int) -> None:

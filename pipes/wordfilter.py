@@ -1,28 +1,35 @@
 """Words that must not be seen, taken out of a text that comes in pieces: masked, or the text ends before them.
 
     W1  A word is found however the text was split, in any case, width or compatibility form, with accents as separate
-        characters or not, and with invisible characters inside it.
-    W2  Text is held back only while its end may be the beginning of a word: the longest such end, and no more.
+        characters or not and in any order, with more spaces than one, and with invisible characters inside it.
+    W2  Text is held back only while what follows may make it part of a word: from where the longest such word begins.
+        A run of more than `RUN` marks, spaces and invisible characters ends that wait: what stands before it is let
+        out, and of a word that goes on behind it the rest is masked. So no word is seen whole, whatever is in it.
     W3  What is masked keeps its length, so that character offsets stay; what is not a word passes unchanged.
     W4  A token whose text is held back is empty, and the text comes with the token that settled it: boundaries stay.
+    W5  The same text gives the same, however it was split. Ended at a word, it ends before the one that is complete
+        first; of those that are complete with the same character, before the longest.
 
-Normal form: every character by itself, compatibility-decomposed and case-folded (Unicode TR15, chapter 3.13 of the
-standard); format characters and variation selectors fall out. What is equal under NFKC and casefold is equal under it.
+Normal form: that of names (`multimodal.sync.folding`), with marks in canonical order. What is equal under NFKC,
+casefold and without Default_Ignorable_Code_Point (Unicode TR15; chapters 3.13 and 5.21 of the standard) is equal under
+it, but for the iota subscript (U+0345) with a mark behind it. A word that ends in a mark is certain with the next
+character that is none: a mark of a lower class may come before.
 """
 
 from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe
 from multimodal.pipes.held_text import HeldText
+from multimodal.sync.folding import FOLD, NOTHING, RUN
 
-__all__ = ["FilteredTextPipe", "WordFilter"]
+__all__ = ["Action", "FilteredTextPipe", "Filtering", "WordFilter"]
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +45,8 @@ class WordFilter:
             scripts that write no spaces always count.
 
     Raises:
-        UsageError: a word that is no text, or that holds nothing but invisible characters; pyahocorasick is not
-            installed.
+        UsageError: a word that is no text, holds nothing but invisible characters, begins with a mark, or holds more
+            than `RUN` of them in one run; pyahocorasick is not installed.
     """
 
     def __init__(self, words: Iterable[str], *, whole_words: bool = False) -> None:
@@ -50,17 +57,18 @@ class WordFilter:
         self.longest = 0
         """Characters of the longest word, in normal form."""
         self._begins: set[str] = set()
-        count = 0
+        # What stands before a run of marks -> the runs, and whether a word ends with them.
+        self._runs: dict[str, set[tuple[str, bool]]] = {}
+        self.count = 0
         for word in words:
-            if not isinstance(word, str) or not (normal := "".join(map(_normal, word))):
-                raise UsageError(f"{word!r} in the list of words: give text with at least one visible character")
+            normal = _normal(word)
             self._automaton.add_word(normal, len(normal))
             self._begins.update(normal[:length] for length in range(1, len(normal)))
+            self._add_runs(normal)
             self.longest = max(self.longest, len(normal))
-            count += 1
-        if count:
+            self.count += 1
+        if self.count:
             self._automaton.make_automaton()
-        self.count = count
 
     def begin(self, action: Action = "mask", *, mask: str = "*") -> Filtering:
         """Look through one text.
@@ -72,22 +80,92 @@ class WordFilter:
         Raises:
             UsageError: another action, or a mask that is not one character.
         """
-        if action not in ("mask", "stop"):
-            raise UsageError(f"action={action!r} is none; there are: mask, stop")
+        if action not in get_args(Action):
+            raise UsageError(f"action={action!r} is none; there are: {', '.join(get_args(Action))}")
         if len(mask) != 1:
             raise UsageError(f"mask={mask!r} must be one character, so that the text keeps its length")
         return Filtering(self, action, mask)
 
+    def seen(self, text: str, action: Action = "mask", *, mask: str = "*") -> str:
+        """What may be seen of a whole text.
+
+        Args:
+            text: the text.
+            action, mask: as for `begin`.
+
+        Raises:
+            UsageError: as `begin`.
+        """
+        filtering = self.begin(action, mask=mask)
+        return filtering.push(text) + filtering.flush()
+
     def ends(self, normal: str) -> list[tuple[int, int]]:
-        """(begin, end) of every word in a normal form."""
+        """(begin, end) of every word in a normal form, by their ends; of one end the longest first."""
         if not self.count:
             return []
-        return [(end + 1 - length, end + 1) for end, length in _all_ends(self._automaton, normal)]
+        return [(end + 1 - length, end + 1) for end, length in self._automaton.iter(normal)]
 
-    def open_end(self, normal: str) -> int:
-        """How many characters at the end of a normal form begin a word (W2)."""
-        lengths = range(min(self.longest - 1, len(normal)), 0, -1)
-        return next((length for length in lengths if normal[-length:] in self._begins), 0)
+    def open_ends(self, normal: str, marks: Sequence[str]) -> Iterator[int]:
+        """Where in a normal form a word may begin that is not complete, given the marks behind it so far (W2)."""
+        for begin in range(max(0, len(normal) - self.longest + 1), len(normal)):
+            end = normal[begin:]
+            if any(_becomes(marks, *run) for run in self._runs.get(end, ())) if marks else end in self._begins:
+                yield begin
+
+    def _add_runs(self, normal: str) -> None:
+        at = 0
+        while at < len(normal):
+            end = at
+            while end < len(normal) and unicodedata.combining(normal[end]):
+                end += 1
+            if end > at:
+                self._runs.setdefault(normal[:at], set()).add((normal[at:end], end == len(normal)))
+            at = end + 1
+
+
+class _Form:
+    """The normal form of a text, character by character, and for each of its characters its place in the text."""
+
+    def __init__(self) -> None:
+        self.text = ""  # what no later mark can change
+        self.places: list[int] = []
+        self.marks: list[tuple[str, int]] = []  # of the run at the end, whose canonical order is not known yet
+        self.run = 0
+        """Marks, further spaces and invisible characters since the last character that is none of these."""
+        self._spaced = False
+
+    def add(self, character: str, place: int) -> None:
+        kind, plain = FOLD[character]
+        if kind == NOTHING:
+            self.run += 1
+        for each in plain:
+            self._each(each, place)
+
+    def settle(self) -> None:
+        """No mark follows that belongs to the run."""
+        if self.marks:
+            self.marks.sort(key=lambda mark: unicodedata.combining(mark[0]))
+            self.text += "".join(mark for mark, _ in self.marks)
+            self.places += [place for _, place in self.marks]
+            self.marks = []
+
+    def forget(self, count: int, place: int) -> None:
+        """The first characters of the form are done with, and those of the text before a place were let out."""
+        self.text = self.text[count:]
+        self.places = [where - place for where in self.places[count:]]
+        self.marks = [(mark, where - place) for mark, where in self.marks]
+
+    def _each(self, plain: str, place: int) -> None:
+        if unicodedata.combining(plain):
+            self.marks.append((plain, place))
+            self.run, self._spaced = self.run + 1, False
+        elif plain == " " and self._spaced:
+            self.run += 1
+        else:
+            self.settle()
+            self.text += plain
+            self.places.append(place)
+            self.run, self._spaced = 0, plain == " "
 
 
 class Filtering:
@@ -101,9 +179,8 @@ class Filtering:
         """A word ended the text."""
         self._text = ""  # held back
         self._veiled: list[bool] = []  # which of its characters belong to a word
-        self._normal = ""  # its normal form, and for each character of that its place in the text
-        self._places: list[int] = []
-        self._before = ""  # the last visible character that was let out
+        self._form = _Form()
+        self._before = ""  # the last visible character that is done with
         self._counted = 0  # up to here in the normal form, words were counted
 
     @property
@@ -113,64 +190,74 @@ class Filtering:
 
     def push(self, text: str) -> str:
         """The next piece; gives what may be seen of it and of what was held back."""
-        if self.stopped:
-            return ""
+        shown = ""
         for character in text:
-            normal = _normal(character)
-            self._places += [len(self._text)] * len(normal)
-            self._normal += normal
+            if self.stopped:
+                return shown
+            self._form.add(character, len(self._text))
             self._text += character
             self._veiled.append(False)
-        return self._let_out(final=False)
+            if self._form.run > RUN:
+                shown += self._let_out(all_of_it=True)
+        return shown if self.stopped else shown + self._let_out(all_of_it=False)
 
     def flush(self) -> str:
         """The text has ended; gives what was held back."""
-        return "" if self.stopped else self._let_out(final=True)
+        return "" if self.stopped else self._let_out(all_of_it=True)
 
-    def _let_out(self, *, final: bool) -> str:
-        found = [span for span in self._words.ends(self._normal) if self._counts(span, final)]
-        self.hits += sum(end > self._counted for _, end in found)
-        self._counted = max([self._counted, *(end for _, end in found)])
+    def _let_out(self, *, all_of_it: bool) -> str:
+        """What need not wait, or all of it: then a word at its end is judged as at the end of the text."""
+        form = self._form
+        if all_of_it:
+            form.settle()
+        found = self._words.ends(form.text)
+        cut = next(
+            filter(self._opens, self._words.open_ends(form.text, [mark for mark, _ in form.marks])), len(form.text)
+        )
+        if self._words.whole_words:
+            judged = [(span, self._counts(span, all_of_it)) for span in found]
+            found = [span for span, counts in judged if counts]
+            cut = min([cut, *(begin for (begin, _), counts in judged if counts is None)])
         if found and self._action == "stop":
-            self.stopped = True
-            shown = self._text[: self._places[min(begin for begin, _ in found)]]
-            self._text = self._normal = ""
+            self.hits, self.stopped = 1, True
+            shown = self._text[: max(0, form.places[found[0][0]])]
+            self._text = ""
             return shown
-        keep = 0 if final else self._words.open_end(self._normal)
-        if self._words.whole_words and not final:
-            # Whether a word that ends here counts is seen by the character behind it.
-            waiting = [begin for begin, end in self._words.ends(self._normal) if end == len(self._normal)]
-            keep = max([keep, *(len(self._normal) - begin for begin in waiting)])
-        cut = len(self._normal) - keep
-        # A character's normal form is let out whole, and a word's beginning with its end.
-        place = self._places[cut] if cut < len(self._normal) else len(self._text)
         for begin, end in found:
-            first, last = self._places[begin], self._places[end - 1]
-            self._veiled[first : last + 1] = [True] * (last + 1 - first)
+            self.hits += end > self._counted
+            # Marks stand in canonical order, which need not be that of the text; some of it may have been let out.
+            for at in range(max(0, form.places[begin]), max(form.places[begin:end]) + 1):
+                self._veiled[at] = True
+        self._counted = max(self._counted, found[-1][1] if found else 0)
+        # A character's normal form is let out whole, and a word's beginning with its end.
+        place = max(0, form.places[cut]) if cut < len(form.text) and not all_of_it else len(self._text)
+        while place < len(self._text) and self._veiled[place]:
+            place += 1  # masked whatever follows
         veiled = zip(self._text[:place], self._veiled, strict=False)
         shown = "".join(self._mask if hidden else character for character, hidden in veiled)
-        self._forget(place)
+        self._text, self._veiled = self._text[place:], self._veiled[place:]
+        self._before = form.text[cut - 1] if cut else self._before
+        self._counted = max(0, self._counted - cut)
+        form.forget(cut, place)
         return shown
 
-    def _forget(self, place: int) -> None:
-        at = next((i for i, where in enumerate(self._places) if where >= place), len(self._places))
-        if at:
-            self._before = self._normal[at - 1]
-        self._text, self._veiled = self._text[place:], self._veiled[place:]
-        self._normal = self._normal[at:]
-        self._places = [where - place for where in self._places[at:]]
-        self._counted = max(0, self._counted - at)
-
-    def _counts(self, span: tuple[int, int], final: bool) -> bool:
-        if not self._words.whole_words:
-            return True
-        begin, end = span
-        normal = self._normal
+    def _opens(self, begin: int) -> bool:
+        """Whether a word that begins there may count."""
+        normal = self._form.text
         before = normal[begin - 1] if begin else self._before
-        if end == len(normal) and not final:
+        return not (self._words.whole_words and _joins(before, normal[begin]))
+
+    def _counts(self, span: tuple[int, int], at_end: bool) -> bool | None:
+        """Whether a word is whole; None = the character behind it says."""
+        begin, end = span
+        normal = self._form.text
+        if not self._opens(begin):
             return False
-        after = normal[end] if end < len(normal) else ""
-        return not (_joins(before, normal[begin]) or _joins(normal[end - 1], after))
+        marks = [mark for mark, _ in self._form.marks]
+        for after in [*normal[end : end + 1], *marks][:1]:
+            # No word ends between a letter and its marks.
+            return not (_spaced(normal[end - 1]) and (_spaced(after) or unicodedata.combining(after)))
+        return True if at_end or not _spaced(normal[end - 1]) else None
 
 
 class FilteredTextPipe(HeldText):
@@ -218,12 +305,34 @@ class FilteredTextPipe(HeldText):
         return text
 
 
-@lru_cache(maxsize=16_384)
-def _normal(character: str) -> str:
-    if unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f":
-        return ""
-    # Folding may make what decomposes again, and the other way round.
-    return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
+def _normal(word: str) -> str:
+    form = _Form()
+    for character in word if isinstance(word, str) else "":
+        form.add(character, 0)
+        if len(form.marks) > RUN:
+            raise UsageError(f"{word!r} in the list of words holds more than {RUN} marks in one run")
+    form.settle()
+    if not form.text:
+        raise UsageError(f"{word!r} in the list of words: give text with at least one visible character")
+    if unicodedata.combining(form.text[0]):
+        raise UsageError(f"{word!r} in the list of words begins with a mark; give the letter that it stands on")
+    return form.text
+
+
+def _becomes(marks: Sequence[str], run: str, ends: bool) -> bool:
+    """Whether marks, and more that may follow, can come to be a run in canonical order; `ends` = or to begin with it.
+
+    Those of one class keep their order (Unicode 3.11), so that what follows stands behind those of its class.
+    """
+    top = unicodedata.combining(run[-1])
+    for kind in set(map(unicodedata.combining, marks)):
+        if ends and kind > top:
+            continue
+        given = "".join(mark for mark in marks if unicodedata.combining(mark) == kind)
+        wanted = "".join(mark for mark in run if unicodedata.combining(mark) == kind)
+        if not (wanted.startswith(given) or (ends and kind == top and given.startswith(wanted))):
+            return False
+    return True
 
 
 def _joins(left: str, right: str) -> bool:
@@ -237,10 +346,6 @@ def _spaced(character: str) -> bool:
         return False
     name = unicodedata.name(character, "")
     return not name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
-
-
-def _all_ends(automaton: Any, normal: str) -> Any:
-    return automaton.iter(normal)
 
 
 def _automaton() -> Any:

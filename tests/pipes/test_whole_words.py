@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -74,11 +75,29 @@ def test_indices_stay_and_the_end_is_flushed() -> None:
     run(scenario())
 
 
-def test_a_failure_comes_out() -> None:
+def test_what_waits_when_the_pipe_fails_comes_before_the_error() -> None:
     async def scenario() -> None:
-        pipe = WholeWords(ScriptTextPipe(["a", "b"], gap=0.0, fail_at=(1, "gone")))
-        await anext(pipe)
+        pipe = WholeWords(ScriptTextPipe(["The ket", "tle", " is"], gap=0.0, fail_at=(2, "gone")))
+        assert [(await anext(pipe)).text for _ in range(3)] == ["The", "", " kettle"]
         with pytest.raises(PipeError, match="gone"):
             await anext(pipe)
+        with pytest.raises(StopAsyncIteration):
+            await anext(pipe)
+        at_once = WholeWords(ScriptTextPipe(["a"], gap=0.0, fail_at=(0, "gone")))
+        with pytest.raises(PipeError, match="gone"):
+            await anext(at_once)
+
+    run(scenario())
+
+
+def test_what_waits_when_it_is_closed_is_not_said() -> None:
+    async def scenario() -> None:
+        pipe = WholeWords(ScriptTextPipe(["ket", "tle"], gap=0.1))
+        assert (await anext(pipe)).text == ""
+        pull = asyncio.ensure_future(anext(pipe))
+        await asyncio.sleep(0.01)
+        await pipe.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await pull
 
     run(scenario())
