@@ -5,6 +5,7 @@ U1  Of the servers that are well, the one with the fewest answers under way is a
 U2  One that fails `EJECT_AFTER` times in a row is left out for `EJECT_SECONDS`, twice as long after each further
     failure, at most `EJECT_LIMIT`. Then one request may try it; its success makes it well again.
 U3  Where none is well, the one whose time is up first is asked all the same: a wrong guess must not turn all away.
+U4  One that refuses what another of them takes has failed. Where all refuse, the request is wrong, and none has.
 """
 
 from __future__ import annotations
@@ -13,13 +14,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from multimodal.errors import UsageError
+from multimodal.errors import PipeError, UsageError
 
-__all__ = ["EJECT_AFTER", "EJECT_LIMIT", "EJECT_SECONDS", "Server", "Upstreams"]
+__all__ = [
+    "EJECT_AFTER",
+    "EJECT_LIMIT",
+    "EJECT_SECONDS",
+    "RefusedError",
+    "Server",
+    "Upstreams",
+    "refusal",
+    "together",
+]
 
 EJECT_AFTER = 2
 EJECT_SECONDS = 5.0
 EJECT_LIMIT = 120.0
+BUSY = frozenset({408, 425, 429})
+"""Statuses that say no more than that this server does not now, as all from 500 on do."""
+WRONG_REQUEST = frozenset({400, 411, 413, 414, 415, 422, 431})
+"""Statuses that say that the request is wrong, whoever is asked."""
 
 
 @dataclass
@@ -42,13 +56,13 @@ class Server:
 
 
 class Upstreams:
-    """Several servers of one model (U1-U3 above); share one among all pipes that use them.
+    """Several servers of one model (U1-U4 above); share one among all pipes that use them.
 
     Args:
         urls: base URLs, each with the path up to and including ``/v1``.
 
     Raises:
-        UsageError: none, one that is no http or https URL, or one twice.
+        UsageError: none, one that is no http or https URL that a path can be added to, or one twice.
     """
 
     def __init__(self, urls: str | Iterable[str]) -> None:
@@ -87,23 +101,63 @@ class Upstreams:
         Args:
             server: which `pick` gave.
             now: seconds, monotonic.
-            ok: False = the server's failure; None = neither: the reader left, or asked for something wrong.
+            ok: False = the server's failure; None = neither: the reader left before the first token, or the server
+                refused.
         """
         server.active -= 1
         server.trying = False
         if ok:
             server.failures, server.out_until = 0, 0.0
         elif ok is False:
-            server.failures += 1
-            if server.failures >= EJECT_AFTER:
-                wait = EJECT_SECONDS * 2 ** min(server.failures - EJECT_AFTER, 16)
-                server.out_until = now + min(wait, EJECT_LIMIT)
+            self.failed(server, now)
+
+    def failed(self, server: Server, now: float) -> None:
+        """Hold a failure against a server; `done` does for an answer's, U4 for a refusal that another contradicted.
+
+        Args:
+            server: which `pick` gave.
+            now: seconds, monotonic.
+        """
+        server.failures += 1
+        if server.failures >= EJECT_AFTER:
+            wait = EJECT_SECONDS * 2 ** min(server.failures - EJECT_AFTER, 16)
+            server.out_until = now + min(wait, EJECT_LIMIT)
+
+
+class RefusedError(Exception):
+    """A server refused for what may be a reason of its own: a model that is not there, a key it does not know."""
+
+
+def refusal(status: int, words: str) -> PipeError | UsageError | RefusedError:
+    """What a status other than 200 means for this server and the others.
+
+    Args:
+        status: HTTP's.
+        words: who refused what, for the error.
+    """
+    if status in BUSY or status >= 500:
+        return PipeError(words, retryable=True)
+    return UsageError(words) if status in WRONG_REQUEST else RefusedError(words)
+
+
+def together(failures: Sequence[PipeError | RefusedError]) -> PipeError | UsageError:
+    """One error for the failures of all servers: it is the caller's only where every one of them refused (U4)."""
+    words = "; ".join(map(str, failures))
+    failed = [each for each in failures if isinstance(each, PipeError)]
+    return PipeError(words, retryable=any(each.retryable for each in failed)) if failed else UsageError(words)
 
 
 def _checked(url: str) -> str:
-    parts = urlsplit(url) if isinstance(url, str) else None
-    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+    if isinstance(url, str) and "@" in (url.partition("://")[2] or url).partition("/")[0]:
+        raise UsageError("base_url holds a user or a password, which would be in every log; give api_key=... instead")
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+        good = parts is not None and parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that are no IPv6 address, a port that is none
+        good = False
+    # `urlsplit` passes over line ends and tabs, which a client does not.
+    if not good or not url.isprintable() or " " in url:
         raise UsageError(f"base_url={url!r} is no http(s) URL; give one like http://127.0.0.1:8000/v1")
-    if parts.username or parts.password:
-        raise UsageError("base_url holds a password, which would be in every log; give api_key=... instead")
+    if "?" in url or "#" in url:
+        raise UsageError(f"base_url={url!r} has a query or a fragment; a path follows it, so give it up to /v1")
     return url.rstrip("/")

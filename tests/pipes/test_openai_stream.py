@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from multimodal.errors import PipeError, UsageError
-from multimodal.pipes.openai_stream import AnswerStream, error_words, payload
+from multimodal.pipes.openai_stream import FAILED, WHOLE, AnswerStream, bearer, error_words, payload
 from multimodal.sse_reader import SSEDecoder
 from multimodal.values import Token
 from tests.pipes.model_server import sse
@@ -117,6 +117,16 @@ MUTATIONS: dict[str, Callable[[bytes], bytes]] = {
     "keep-alives": lambda data: each_event(data, lambda event: b": ping\n\n: ping\n" + event),
     "extra fields": lambda data: each_event(data, with_fields),
     "empty choices": lambda data: each_event(data, lambda event: EMPTY + event) + EMPTY,
+    "empty data": lambda data: each_event(data, lambda event: b"data:\n\n" + event + b"data: \n\n"),
+    "messages": lambda data: each_event(
+        data, lambda event: b'data: {"message":"queued"}\n\nevent: ping\ndata: {"type":"ping"}\n\n' + event
+    ),
+    "content in parts": lambda data: re.sub(
+        rb'"content":("(?:[^"\\]|\\.)*")',
+        rb'"content":[{"type":"thinking","thinking":"no"},{"type":"text","text":\1}]',
+        data,
+    ),
+    "an empty delta beside a text": lambda data: data.replace(b'"text":"', b'"delta":{},"text":"'),
     "other choices": lambda data: each_event(
         data, lambda event: b'data: {"choices":[{"index":1,"text":"no","delta":{"content":"no"}}]}\n\n' + event
     ),
@@ -136,7 +146,8 @@ MUTATIONS: dict[str, Callable[[bytes], bytes]] = {
 def test_what_other_servers_do_changes_nothing(name: str, change: str) -> None:
     data = recorded(name)
     changed = MUTATIONS[change](data)
-    assert changed != data or change == "no [DONE]"
+    forms = ("content in parts", "an empty delta beside a text")  # of a chat, and of a completion
+    assert changed != data or change in ("no [DONE]", *forms)
     assert text(read([changed])[0]) == text(read([data])[0])
 
 
@@ -149,6 +160,11 @@ def test_what_other_servers_do_changes_nothing(name: str, change: str) -> None:
         (b'event: error\ndata: {"message":"out of memory"}', "out of memory"),
         (b'event: error\ndata: {"choices":[],"x":"out of memory"}', "out of memory"),
         (b'data: {"detail":"out of memory"}', "out of memory"),
+        (b'data: {"message":"out of memory","type":"BadRequestError"}', "out of memory"),
+        (b'data: {"error_code":500,"object":"error","choices":null,"x":"out of memory"}', "out of memory"),
+        (b"event: error\ndata:", "it said nothing"),
+        (b'data: {"choices":[{"delta":{"content":7}}],"x":"out of memory"}', "out of memory"),
+        (b'data: {"a":' + b"[" * 100_000, "a"),
         (b'data: "out of memory"', "out of memory"),
         (b"data: out of memory", "out of memory"),
         (b"data: <html>out of memory</html>", "out of memory"),
@@ -165,6 +181,32 @@ def test_an_error_in_the_middle_is_an_error_in_the_servers_words(name: str, even
     with pytest.raises(PipeError, match=rf"a server failed in the middle of its answer.*{words}") as caught:
         read([*events[:5], event + b"\n\n", *events[5:]])
     assert caught.value.retryable
+
+
+def test_token_ids_that_are_none_are_no_ids() -> None:
+    tokens, answer = read([b'data: {"choices":[{"token_ids":[null],"text":"a","finish_reason":"stop"}]}\n\n'])
+    assert (text(tokens), answer.tokens, answer.by_ids) == ("a", 1, False)
+
+
+@pytest.mark.parametrize(
+    ("reason", "end"),
+    [
+        *((word, "whole") for word in sorted(WHOLE)),
+        *((word, "failed") for word in sorted(FAILED)),
+        *((word, "cut") for word in ("length", "content_filter", "max_tokens", "a word of its own")),
+        ("STOP", "whole"),
+        ("ABORT", "failed"),
+    ],
+)
+def test_o7_why_it_ended_says_whether_it_is_whole(reason: str, end: str) -> None:
+    pieces = [sse("A ", "b", finish=reason)]
+    if end == "failed":
+        with pytest.raises(PipeError, match=f"gave its answer up after 2 tokens: .*{reason}") as caught:
+            read(pieces)
+        assert caught.value.retryable
+        return
+    tokens, answer = read(pieces)
+    assert (text(tokens), answer.finish_reason, answer.cut) == ("A b", reason, end == "cut")
 
 
 def test_neither_finish_reason_nor_done_is_a_lost_connection() -> None:
@@ -213,3 +255,11 @@ def test_error_words_are_short_whatever_the_server_sent() -> None:
     assert error_words("") == "it said nothing"
     assert error_words({"error": {"message": " much\n space "}}) == "much space"
     assert len(error_words("x" * 10_000)) == 300
+
+
+def test_a_key_is_a_header_or_an_error_that_does_not_repeat_it() -> None:
+    assert (bearer("sk-1"), bearer("")) == ("Bearer sk-1", "")
+    for key in ("sk-1\n", "sk 1", "schl\u00fcssel", "sk\x7f", b"sk-1", None):
+        with pytest.raises(UsageError, match=r"^the key holds something that an HTTP header cannot carry") as caught:
+            bearer(key, "the key")  # type: ignore[arg-type]
+        assert "sk" not in str(caught.value)

@@ -219,13 +219,13 @@ def test_a_busy_or_broken_server_is_a_failure_that_may_pass(server: ModelServer,
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        *((int(text[:3]), text[4:], words) for text, words in [("401 no key", "no key"), ("403 ", "it said nothing")]),
+        (413, "too large", "too large"),
+        (415, "", "it said nothing"),
         *(
             (int(head.split()[0]), body.decode(), words)
             for name, words in [
                 ("serve-no-such-model", "Server is pinned to"),
                 ("serve-ids", "Unexpected fields in the request"),
-                ("vllm-no-such-model", "does not exist"),
                 ("vllm-no-messages", "Field required"),
                 ("vllm-too-long", "maximum context length is 2048"),
             ]
@@ -243,6 +243,100 @@ def test_a_wrong_request_is_refused_in_the_servers_words_and_not_sent_elsewhere(
         run(said(upstreams))
     assert not server.plays["other"].asked
     assert [each.failures for each in upstreams.servers] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (302, "", "it said nothing"),
+        (401, "no key", "no key"),
+        (403, "", "it said nothing"),
+        (404, recorded("vllm-no-such-model").partition(b"\n")[2].decode(), "does not exist"),
+    ],
+)
+def test_a_refusal_of_one_server_alone_is_that_servers_failure(
+    server: ModelServer, status: int, body: str, words: str
+) -> None:
+    refuses = Play([body.encode()], status=status, headers={})
+    url = server.url("refuses", refuses)
+    upstreams = Upstreams([url, good(server, "other")])
+    for _ in range(6):
+        assert run(said(upstreams)) == TEXT
+    assert len(refuses.asked) == EJECT_AFTER
+    assert [(each.active, each.failures) for each in upstreams.servers] == [(0, EJECT_AFTER), (0, 0)]
+    # Where all refuse, no server is to blame; each is heard.
+    too = server.url("too", Play([b"not here"], status=404, headers={}))
+    told = rf"refuses/v1 refused the request \({status}\): .*{words}.*; .*too/v1 refused .*: not here"
+    everyone = Upstreams([url, too])
+    with pytest.raises(UsageError, match=told):
+        run(said(everyone))
+    assert [(each.active, each.failures) for each in everyone.servers] == [(0, 0), (0, 0)]
+    with pytest.raises(UsageError, match=words):
+        run(said(url))
+    # One that is gone may come back, and may then take it.
+    with pytest.raises(PipeError, match=r"refused the request .*; .* cannot be reached") as caught:
+        run(said([url, closed_port()]))
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize("error", [OSError("no store"), ExceptionGroup("several", [OverflowError("port")])])
+@pytest.mark.parametrize("at", ["connecting", "reading"])
+def test_what_any_library_raises_is_that_servers_failure(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, error: Exception, at: str
+) -> None:
+    async def fails() -> None:
+        raise error
+
+    async def scenario() -> None:
+        if at == "connecting":
+            monkeypatch.setattr(text_client, "_certificates", fails)
+            first = "https://127.0.0.1:1/v1"
+        else:
+            first = server.url("odd", Play([sse("One ", finish=None, done=False)], end="hang"))
+        upstreams = Upstreams([first, good(server)])
+        pipe = RemoteTextPipe(upstreams, "m", "Hello")
+        if at == "connecting":
+            assert text([token async for token in pipe]) == TEXT
+        else:
+            await anext(pipe)
+
+            async def spoilt() -> AsyncIterator[bytes]:
+                raise error
+                yield b""
+
+            pipe._bytes = spoilt()
+            with pytest.raises(PipeError, match=r"lost in the middle of its answer, after 1 tokens: (no store|port)$"):
+                await anext(pipe)
+        assert pipe._client is None
+        assert [(each.active, each.failures) for each in upstreams.servers] == [(0, 1), (0, 0)]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("finish", ["abort", "error", "ABORT"])
+def test_an_answer_that_was_given_up_is_an_error_behind_its_tokens(server: ModelServer, finish: str) -> None:
+    async def scenario() -> None:
+        gives_up = server.url("gives-up", Play([sse(finish=finish)]))
+        assert await said([gives_up, good(server)]) == TEXT
+        pipe = RemoteTextPipe(server.url("aborts", Play([sse("One ", "two", finish=finish)])), "m", "Hello")
+        assert [(await anext(pipe)).text for _ in range(2)] == ["One ", "two"]
+        with pytest.raises(PipeError, match=f"aborts/v1 gave its answer up after 2 tokens: .*{finish}") as caught:
+            await anext(pipe)
+        assert caught.value.retryable
+        assert pipe.finish_reason == finish
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(("finish", "cut"), [("length", True), ("content_filter", True), ("stop", False)])
+def test_a_limit_or_a_filter_is_an_end_that_is_told(server: ModelServer, finish: str, cut: bool) -> None:
+    async def scenario() -> None:
+        pipe = RemoteTextPipe(server.url("limited", Play([sse("One ", "tw", finish=finish)])), "m", "Hello")
+        assert not pipe.cut
+        assert text([token async for token in pipe]) == "One tw"
+        assert (pipe.cut, pipe.finish_reason) == (cut, finish)
+
+    run(scenario())
 
 
 def test_what_is_no_event_stream_is_an_error(server: ModelServer) -> None:
@@ -295,6 +389,21 @@ def test_cancelled_while_certificates_are_read_nothing_is_counted_as_under_way(
         ({"base_url": "ftp://x/v1"}, "no http"),
         ({"base_url": []}, "give one URL"),
         ({"base_url": "http://a:b@x/v1"}, "give api_key"),
+        ({"base_url": "http://127.0.0.1:99999/v1"}, "no http"),
+        ({"base_url": "http://127.0.0.1:1/v1\n"}, "no http"),
+        ({"base_url": "http://[::1/v1"}, "no http"),
+        ({"base_url": "http://x/v1?key=1"}, "a query"),
+        ({"base_url": "http://\u2488com/v1"}, "is no URL"),
+        ({"api_key": "schl\u00fcssel"}, "^api_key holds something that an HTTP header cannot carry"),
+        ({"api_key": "secret\n"}, "^api_key holds [^s]*s"),
+        ({"api_key": b"secret"}, "api_key holds"),
+        ({"stop": [""]}, "empty"),
+        ({"extra": ["top_k"]}, "must be a mapping"),
+        ({"first_limit": 0}, "first_limit=0 must be above 0 seconds"),
+        ({"idle_limit": float("nan")}, "idle_limit=nan"),
+        ({"connect_limit": None}, "connect_limit=None"),
+        ({"prompt": ["Hello"]}, "the messages of a chat"),
+        ({"prompt": 7}, "the messages of a chat"),
         ({"model": ""}, "give the name by which the server knows it"),
         ({"prompt": ""}, "prompt is empty"),
         ({"prompt": [{"role": "user", "content": "a"}], "chat": False}, "give prompt as a string"),
@@ -350,6 +459,31 @@ def test_the_least_loaded_is_asked(server: ModelServer) -> None:
     run(scenario())
 
 
+def test_what_a_reader_left_behind_its_first_token_heals_a_server(server: ModelServer) -> None:
+    async def scenario() -> None:
+        for how, left in (
+            ("close", 0),
+            ("cancel", 0),
+            ("before the first token", EJECT_AFTER),
+            ("failed", EJECT_AFTER),
+        ):
+            pieces = [sse("a ", finish=None, done=False)] if "first" not in how else []
+            pieces[:] = [pieces[0] + b"data: boom\n\n"] if how == "failed" else pieces
+            upstreams = Upstreams(server.url("left", Play(pieces, end="hang")))
+            upstreams.servers[0].failures = EJECT_AFTER - (how == "failed")
+            pipe = RemoteTextPipe(upstreams, "m", "Hello")
+            if "first" not in how:
+                await anext(pipe)
+            if how == "cancel" or "first" in how:
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.2):
+                        await anext(pipe)
+            await pipe.aclose()
+            assert [(each.active, each.failures) for each in upstreams.servers] == [(0, left)], how
+
+    run(scenario())
+
+
 # ---- closing ---------------------------------------------------------------------------------------------------------
 
 
@@ -400,6 +534,40 @@ def test_cancelling_a_pull_frees_the_server(server: ModelServer) -> None:
                 await task
             await until(server.plays["cancels"].left.is_set, "the server did not see its client leave")
             assert [each.active for each in pipe.upstreams.servers] == [0]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("at", ["certificates", "first bytes", "next token"])
+def test_closing_ends_a_pull_that_waits_wherever_it_waits(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at: str
+) -> None:
+    async def never() -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(text_client, "_certificates", never)
+
+    async def scenario() -> None:
+        urls = {
+            "certificates": "https://127.0.0.1:1/v1",
+            "first bytes": server.url("asks", Play([GOOD], before=60.0)),
+            "next token": server.url("hangs", Play([sse("One ", finish=None, done=False)], end="hang")),
+        }
+        upstreams = Upstreams([urls[at], good(server)])
+        pipe = RemoteTextPipe(upstreams, "m", "Hello")
+        if at == "next token":
+            await anext(pipe)
+        pull = asyncio.ensure_future(anext(pipe, None))
+        await asyncio.sleep(0.2)
+        await pipe.aclose()
+        async with asyncio.timeout(10):
+            assert await pull is None
+        await pipe.aclose()
+        assert await anext(pipe, None) is None
+        assert pipe._client is None
+        assert [(each.active, each.failures) for each in upstreams.servers] == [(0, 0), (0, 0)]
+        assert not server.plays["good"].asked
+        assert not caplog.text
 
     run(scenario())
 

@@ -1,11 +1,20 @@
-"""Which of several servers is asked: rules U1 to U3, and what a wrong URL is told."""
+"""Which of several servers is asked: rules U1 to U4, and what a wrong URL is told."""
 
 from __future__ import annotations
 
 import pytest
 
-from multimodal.errors import UsageError
-from multimodal.pipes.upstreams import EJECT_AFTER, EJECT_LIMIT, EJECT_SECONDS, Server, Upstreams
+from multimodal.errors import PipeError, UsageError
+from multimodal.pipes.upstreams import (
+    EJECT_AFTER,
+    EJECT_LIMIT,
+    EJECT_SECONDS,
+    RefusedError,
+    Server,
+    Upstreams,
+    refusal,
+    together,
+)
 
 A, B, C = (f"http://{name}.example/v1" for name in "abc")
 
@@ -65,6 +74,47 @@ def test_u3_where_none_is_well_the_next_one_due_is_asked_all_the_same() -> None:
     assert upstreams.pick(2.0, [A, B]) is None
 
 
+def test_u4_a_refusal_is_held_against_a_server_where_another_took_the_request() -> None:
+    upstreams = Upstreams([A, B])
+    first = upstreams.servers[0]
+    for turn in range(EJECT_AFTER):
+        assert first.failures == turn
+        upstreams.done(asked(upstreams, 1.0, (B,)), 1.0, ok=None)
+        assert first.failures == turn
+        upstreams.failed(first, 1.0)
+    assert not first.well(1.0)
+    assert (first.active, first.failures) == (0, EJECT_AFTER)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "retryable"),
+    [
+        *((status, PipeError, True) for status in (408, 425, 429, 500, 503, 520, 529)),
+        *((status, UsageError, False) for status in (400, 413, 422)),
+        *((status, RefusedError, False) for status in (204, 302, 401, 402, 403, 404, 405, 410, 421)),
+    ],
+)
+def test_what_a_status_means_for_the_others(status: int, kind: type[Exception], retryable: bool) -> None:
+    error = refusal(status, "words")
+    assert type(error) is kind
+    assert str(error) == "words"
+    assert getattr(error, "retryable", False) is retryable
+
+
+def test_all_failures_are_one_error_and_the_callers_only_where_all_refused() -> None:
+    refused, busy, odd = RefusedError("a"), PipeError("b", retryable=True), PipeError("c")
+    assert (type(together([refused, refused])), str(together([refused, refused]))) == (UsageError, "a; a")
+    cases: list[tuple[list[PipeError | RefusedError], str, bool]] = [
+        ([refused, busy], "a; b", True),
+        ([odd], "c", False),
+        ([odd, busy], "c; b", True),
+    ]
+    for failures, words, retryable in cases:
+        error = together(failures)
+        assert isinstance(error, PipeError)
+        assert (str(error), error.retryable) == (words, retryable)
+
+
 @pytest.mark.parametrize(
     ("urls", "words"),
     [
@@ -74,6 +124,15 @@ def test_u3_where_none_is_well_the_next_one_due_is_asked_all_the_same() -> None:
         ("ftp://a/v1", "no http"),
         (7, "no http"),
         ("http://me:word@a/v1", "give api_key"),
+        ("http://me:word@a:99999/v1", "give api_key"),
+        ("me:word@a/v1", "give api_key"),
+        ("http://a:99999/v1", "no http"),
+        ("http://a:0/v1", "no http"),
+        ("http://[::1/v1", "no http"),
+        ("http://a/v1\n", "no http"),
+        ("http://a b/v1", "no http"),
+        ("http://a/v1?b", "a query or a fragment"),
+        ("http://a/v1#b", "a query or a fragment"),
     ],
 )
 def test_wrong_urls_are_named(urls: object, words: str) -> None:
