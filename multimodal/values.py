@@ -43,11 +43,14 @@ class Token(msgspec.Struct, frozen=True):
         text: the characters the token adds; may be empty.
         last: True where the pipe knows that nothing follows, so that the end can share its instant.
         lane: ``low`` for a filler word. It tells viewers and logs; it never changes what is said, or its order.
+        about: the one product that may get a picture at this token, where the pipe knows of which it speaks: a title
+            may be a word that any passage says. "" = none may; None = whatever is named.
     """
 
     text: str
     last: bool = False
     lane: Lane = "main"
+    about: str | None = None
 
 
 class Variant(msgspec.Struct, frozen=True):

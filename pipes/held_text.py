@@ -25,6 +25,7 @@ class HeldText(AroundPipe):
         super().__init__(pipe, narrator=narrator)
         self._error: Exception | None = None  # of the pipe: raised behind what waited
         self._closed = False
+        self._about: str | None = None  # of the token before
 
     async def __anext__(self) -> Token:
         if self._error is not None:
@@ -37,12 +38,12 @@ class HeldText(AroundPipe):
         except StopAsyncIteration:
             self._over = True
             if not self._closed and (text := self._flush()):
-                return Token(text, last=True)
+                return Token(text, last=True, about=self._about)
             raise
         except Exception as error:
             if not self._closed and (text := self._flush()):
                 self._error = error
-                return Token(text)
+                return Token(text, about=self._about)
             raise
         if self._closed:
             raise StopAsyncIteration
@@ -51,9 +52,9 @@ class HeldText(AroundPipe):
             text += self._flush()
         if self._stopped:
             await self.aclose()
-            return Token(text, last=True)
-        self._over = token.last
-        return token if text == token.text else Token(text, token.last, token.lane)
+            return Token(text, last=True, about=token.about)
+        self._over, self._about = token.last, token.about
+        return token if text == token.text else Token(text, token.last, token.lane, token.about)
 
     async def aclose(self) -> None:
         """End the pipe. Twice is once."""

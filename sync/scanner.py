@@ -16,8 +16,9 @@ S3   What a product's mentions give: `repeat="first"` one cue, and none once ano
 S4   Meaning is judged once a token, on the last words that are complete, and tied to the boundary behind the token,
      `lead` tokens earlier as in S1. While a name or marker is among those words, its product holds the passage. Under
      ``first`` it passes over products that have a cue.
-S5   Reported: markers that are broken, name no product or no policy; an `embed` that fails, after which meaning is off;
+S5   Reported: markers that are broken, name no product, another than S6 allows, or no policy; an `embed` that fails, after which meaning is off;
      at the end, products named again without a further cue, and products that got no cue at all.
+S6   Where a token says which product it is about (`Token.about`), only that one gets a cue at it.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Report(msgspec.Struct, frozen=True):
     """Something about the narration that its author should know.
 
     Args:
-        kind: ``broken_marker``, ``unknown_product``, ``unknown_policy``, ``embed_failed``, ``repeated`` or
-            ``never_named``.
+        kind: ``broken_marker``, ``unknown_product``, ``unknown_policy``, ``other_product``, ``embed_failed``,
+            ``repeated`` or ``never_named``.
         token: the token where it is; at the end, how many there were.
         char: how many characters were seen before it.
         text: the marker as it was written, the last words, or the product's id.
@@ -78,6 +79,7 @@ class _Held(msgspec.Struct):
     text: str
     end: int
     lane: Lane = "main"
+    about: str | None = None
 
 
 class Scanner:
@@ -156,11 +158,11 @@ class Scanner:
                 # Most tokens: nothing held before it, nothing found in it, nothing open behind it.
                 self._chars_released = self._chars
                 return Scanned((token,))
-            self._held.append(_Held(index, False, text, self._chars, token.lane))
+            self._held.append(_Held(index, False, text, self._chars, token.lane, token.about))
             for mention in found:
                 self._mention(mention)
             return self._release(self._boundary())
-        self._held.append(_Held(index, token.last, "", self._chars, token.lane))
+        self._held.append(_Held(index, token.last, "", self._chars, token.lane, token.about))
         if marked and self._filter is not None:
             self._sort_out(self._filter.feed(text, index))
         else:
@@ -214,8 +216,10 @@ class Scanner:
                 self._mention(mention)
 
     def _mention(self, mention: Mention) -> None:
-        product = mention.product
-        anchor = self._moved(self._token_of(mention.end) + 1, mention.start)
+        product, token = mention.product, self._token_of(mention.end)
+        if self._is_another_s(product, token):
+            return
+        anchor = self._moved(token + 1, mention.start)
         if self._repeat == "first":
             unplaced = self._placed.get(product, mention.end + 1) > mention.end and product not in self._explicit
         else:
@@ -240,12 +244,21 @@ class Scanner:
             self._report("unknown_product", marker, f"the catalogue has no product {code!r}; the marker was taken out")
         else:
             product, key = found
+            if self._is_another_s(product, marker.tag):
+                detail = f"{code!r} stands where another product is spoken of; it was taken out"
+                self._report("other_product", marker, detail)
+                return
             # Boundary 0 passes with the first token that comes out: that is `lead` tokens after it came in.
             anchor = marker.tag + 1 if self._chars or marker.tag > self._lead else 0
             self._marked.setdefault(product, deque(maxlen=8)).append(self._chars)
             self._topic, self._topic_named = product, self._chars
             late = cast("LatePolicy | None", policy or None)
             self._place(anchor, self._chars, 1, Cue(anchor, key, late, product=product))
+
+    def _is_another_s(self, product: str, token: int) -> bool:
+        """Whether the pipe says of a token, one that is held, that it is about something else (S6)."""
+        held = self._held[token - self._held[0].index] if self._held else None
+        return held is not None and held.about not in (None, product)
 
     def _place(self, anchor: int, char: int, rank: int, cue: Cue) -> None:
         self._placed.setdefault(cue.product, char)
@@ -269,6 +282,8 @@ class Scanner:
             return
         if topic is None or topic == self._topic:
             self._topic = topic
+            return
+        if self._is_another_s(topic, self._index - 1):
             return
         self._topic = topic
         if self._repeat == "first" and (topic in self._placed or topic in self._explicit):
@@ -303,7 +318,7 @@ class Scanner:
         held, tokens = self._held, []
         while held and held[0].index < until:
             token = held.popleft()
-            tokens.append(Token(token.text, token.last, token.lane))
+            tokens.append(Token(token.text, token.last, token.lane, token.about))
             self._chars_released += len(token.text)
         # Not before their token: a name that is still open may have its place before them.
         boundary = self._held[0].index if self._held else self._index

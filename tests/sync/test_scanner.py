@@ -72,6 +72,34 @@ def test_text_is_held_only_where_a_name_may_have_ended() -> None:
     assert [cues(step) for step in steps if step.cues] == [[(4, "airmax-hero", None)], [(6, "air-hero", None)]]
 
 
+def test_s6_a_token_that_says_what_it_is_about_gives_no_other_product_a_cue() -> None:
+    names = [product("it", "It"), product("price", "The Price"), AIR]
+    told = [
+        ("Air ", ""),
+        ("It", "price"),
+        (" is The", "price"),
+        (" Price.", "price"),
+        (" The price", "it"),
+        (" of It.", "it"),
+    ]
+    for lead in (0, 2):
+        scanner = Scanner(names, lead=lead)
+        steps = [scanner.feed(Token(text, about=about)) for text, about in told] + [scanner.flush()]
+        found = [cue.product for step in steps for cue in step.cues]
+        assert found == ["price", "it"]
+        assert [token.about for step in steps for token in step.tokens] == [about for _, about in told]
+        reports = [(each.kind, each.text) for step in steps for each in step.reports]
+        assert reports == [("never_named", "air")], "what counts for nothing is not named again, either"
+
+
+def test_s6_markers_and_meaning_keep_to_it_too() -> None:
+    scanner = Scanner([KETTLE, MUG], markers=True)
+    steps = [scanner.feed(Token("[[show:mug]]Tea [[show:kettle]]time", about="kettle")), scanner.flush()]
+    assert [cue.product for step in steps for cue in step.cues] == ["kettle"]
+    assert [each.kind for step in steps for each in step.reports] == ["other_product", "never_named"]
+    assert "".join(token.text for step in steps for token in step.tokens) == "Tea time"
+
+
 def test_a_token_that_was_held_keeps_its_lane() -> None:
     scanner = Scanner([AIR])
     assert scanner.feed(Token("um, ", lane="low")).tokens == (Token("um, ", lane="low"),)
