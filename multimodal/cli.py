@@ -10,14 +10,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from multimodal._version import __version__
 from multimodal.catalog_command import add_catalog
 from multimodal.commands import PORT, add_commands, add_shop, mapping
 from multimodal.errors import MultiModalError, UsageError
 from multimodal.model_commands import add_model_commands
-from multimodal.narrator_options import add_narrator, narrator_of, narrator_words
+from multimodal.narrator_options import add_narrator, behind_blocklist, blocklist_of, narrator_of, narrator_words
 from multimodal.picture_options import (
     add_fetch,
     add_store,
@@ -29,6 +29,9 @@ from multimodal.picture_options import (
 )
 from multimodal.token_command import add_token
 from multimodal.values import LATE_POLICIES
+
+if TYPE_CHECKING:
+    from multimodal.demos.product_tour.tour import Tour
 
 __all__ = ["main", "parser"]
 
@@ -146,6 +149,7 @@ def _tour(options: argparse.Namespace) -> int:
     if options.json and not options.check:
         raise UsageError("--json needs --check: it is the check that has something to print")
     narrator_of(options)
+    blocklist_of(options)
     mapping(options)
     if not options.slow_images >= 0:
         raise UsageError(f"--slow-images {options.slow_images} must be 0 or more milliseconds")
@@ -155,6 +159,8 @@ def _tour(options: argparse.Namespace) -> int:
         from multimodal.check import check_tour, summary
         from multimodal.demos.product_tour.narrators import LOCAL
 
+        if options.blocklist is not None:
+            _tour_of(options)  # for what it says of titles: nobody hears the server say it
         if options.narrator == LOCAL:
             from multimodal.pipes.narrator_model import narrator_model
 
@@ -165,13 +171,8 @@ def _tour(options: argparse.Namespace) -> int:
     return _serve(options)
 
 
-def _serve(options: argparse.Namespace) -> int:
-    import msgspec
-
-    from multimodal.demos.product_tour.narrators import LOCAL
-    from multimodal.demos.product_tour.tour import Settings, demo_tour, shop_tour, tour_app
-    from multimodal.pipes.images import shared_store
-    from multimodal.serving.run import Recordings, serve
+def _tour_of(options: argparse.Namespace) -> Tour:
+    from multimodal.demos.product_tour.tour import demo_tour, shop_tour
 
     columns, own = mapping(options), options.catalog
     who, language = narrator_of(options), options.lang
@@ -180,12 +181,24 @@ def _serve(options: argparse.Namespace) -> int:
         if own
         else demo_tour(who, language)
     )
+    return behind_blocklist(tour, options)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from multimodal.demos.product_tour.narrators import LOCAL
+    from multimodal.demos.product_tour.tour import Settings, tour_app
+    from multimodal.pipes.images import shared_store
+    from multimodal.serving.run import Recordings, serve
+
+    tour = _tour_of(options)
     settings = Settings(options.sync_interval, options.late, options.slow_images / 1000, options.speed)
     if options.catalog:
         print(f"{options.catalog}: {tour.catalog.report()}", file=sys.stderr)
     store, fetched = store_of(options)
     tour = msgspec.structs.replace(tour, store=store or shared_store(), remote=remote_of(options, fetched))
-    if who.name == LOCAL:
+    if options.narrator == LOCAL:
         print("reading the narrator's model", file=sys.stderr, flush=True)
     tour.prepare()
     # One stream is made and thrown away, so that a wrong option is told here and not to the first viewer.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from multimodal.errors import UsageError
-from multimodal.narrator_options import add_narrator, narrator_of
+from multimodal.narrator_options import add_narrator, behind_blocklist, narrator_of
 
 __all__ = ["PORT", "add_commands", "add_shop", "mapping"]
 
@@ -137,7 +137,9 @@ def _plan(options: argparse.Namespace) -> int:
         raise UsageError(f"--narrator {who.name}: a model's words are not known before it speaks; plan has no timeline")
     tour = shop_tour(own, options.images, columns, narrator=who, language=language) if own else demo_tour(who, language)
     settings = Settings(options.sync_interval, speed=options.speed)
-    result = plan_tour(tour, settings, min_dwell=options.min_dwell, link_kbps=options.link_kbps)
+    result = plan_tour(
+        behind_blocklist(tour, options), settings, min_dwell=options.min_dwell, link_kbps=options.link_kbps
+    )
     print(json.dumps(result, ensure_ascii=False) if options.json else plan_text(result))
     return 0 if result["ok"] else 1
 

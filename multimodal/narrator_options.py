@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from multimodal.errors import UsageError
 
 if TYPE_CHECKING:
     from multimodal.demos.product_tour.narrators import Narrator
+    from multimodal.demos.product_tour.tour import Tour
+    from multimodal.pipes.blocklist import Blocklist
 
-__all__ = ["add_narrator", "narrator_of", "narrator_words"]
+__all__ = ["add_narrator", "behind_blocklist", "blocklist_of", "narrator_of", "narrator_words"]
 
 _DEFAULTS: dict[str, Any] = {
     "narrator": "extractive",
@@ -18,11 +24,13 @@ _DEFAULTS: dict[str, Any] = {
     "words": 40,
     "seed": 0,
     "guard": "",
+    "blocklist": None,
+    "blocked": "",
 }
 
 
 def add_narrator(group: Any) -> None:
-    """Add `--narrator`, `--model`, `--lang`, `--tone`, `--words`, `--seed` and `--guard`."""
+    """Add the options that `_DEFAULTS` names."""
     group.add_argument(
         "--narrator",
         default=_DEFAULTS["narrator"],
@@ -56,6 +64,20 @@ def add_narrator(group: Any) -> None:
         " hold (default) = it is not said, and the extractive narrator ends the passage; flag = it is said, and told on"
         " the standard error stream; stop = the tour ends before it; off = nobody looks",
     )
+    group.add_argument(
+        "--blocklist",
+        type=Path,
+        metavar="FILE",
+        help="words that no narrator may show, whoever it is: UTF-8, one word or phrase a line, # before comments"
+        " (needs the extra `guard`)",
+    )
+    group.add_argument(
+        "--blocked",
+        default=_DEFAULTS["blocked"],
+        metavar="mask|stop",
+        help="what is done at one of them: mask (default) = each of its characters is shown as *; stop = the tour ends"
+        " before it",
+    )
 
 
 def narrator_of(options: argparse.Namespace) -> Narrator:
@@ -68,6 +90,46 @@ def narrator_of(options: argparse.Namespace) -> Narrator:
 
     language_of((), options.lang)
     return Narrator(options.narrator, options.model, options.tone, options.words, options.seed, options.guard)
+
+
+def blocklist_of(options: argparse.Namespace) -> Blocklist | None:
+    """The words that `--blocklist` names; None = none.
+
+    Raises:
+        UsageError: no such file, or not a list of words; an unknown `--blocked`, or one without a list; pyahocorasick
+            is not installed.
+    """
+    if options.blocked not in ("", "mask", "stop"):
+        raise UsageError(f"--blocked {options.blocked} is unknown; use mask or stop")
+    if options.blocklist is None:
+        if options.blocked:
+            raise UsageError(f"--blocked {options.blocked} is for the words of a --blocklist FILE; name it")
+        return None
+    from multimodal.pipes.blocklist import Blocklist
+
+    return Blocklist.read(options.blocklist, options.blocked or "mask")
+
+
+def behind_blocklist(tour: Tour, options: argparse.Namespace) -> Tour:
+    """The tour behind the words of `--blocklist`; whose titles are among them is told on the standard error stream.
+
+    Raises:
+        UsageError: as for `blocklist_of`.
+    """
+    blocked = blocklist_of(options)
+    if blocked is None:
+        return tour
+    tour = tour.behind(blocked)
+    if nameless := tour.nameless:
+        titles = ", ".join(repr(product.title) for product in nameless)
+        if blocked.action == "stop":
+            then = "the tour ends before the first of them that is said"
+        elif tour.voice is None:
+            then = "their pictures come beside a masked name"
+        else:
+            then = "masked, a model's words call for no picture of theirs"
+        print(f"{options.blocklist} holds words of these titles: {titles}; {then}", file=sys.stderr, flush=True)
+    return tour
 
 
 def narrator_words(options: argparse.Namespace) -> list[str]:

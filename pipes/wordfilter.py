@@ -29,7 +29,7 @@ from multimodal.pipes.base import TextPipe
 from multimodal.pipes.held_text import HeldText
 from multimodal.sync.folding import FOLD, NOTHING, RUN
 
-__all__ = ["Action", "FilteredTextPipe", "Filtering", "WordFilter"]
+__all__ = ["Action", "FilteredTextPipe", "Filtering", "WordFilter", "word_form"]
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class WordFilter:
         self._runs: dict[str, set[tuple[str, bool]]] = {}
         self.count = 0
         for word in words:
-            normal = _normal(word)
+            normal = word_form(word)
             self._automaton.add_word(normal, len(normal))
             self._begins.update(normal[:length] for length in range(1, len(normal)))
             self._add_runs(normal)
@@ -305,7 +305,12 @@ class FilteredTextPipe(HeldText):
         return text
 
 
-def _normal(word: str) -> str:
+def word_form(word: str) -> str:
+    """The normal form of a word.
+
+    Raises:
+        UsageError: it cannot be looked for, as for `WordFilter`.
+    """
     form = _Form()
     for character in word if isinstance(word, str) else "":
         form.add(character, 0)

@@ -76,3 +76,20 @@ def test_the_table_has_a_line_for_each_picture() -> None:
     told = {"tour": "t", "tokens": 5, "seconds": 2.0, "sync_interval": 3, "pictures": [place], "findings": []}
     assert "k        over and out" in plan_text(told)
     assert plan_text(told).count("\n") == 5
+
+
+def test_a_blocklist_masks_the_timeline_and_titles_among_its_words_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("# ours\nkettle\n")
+    assert main(["plan", "--narrator", "script", "--blocklist", str(words)]) == 1
+    printed = capsys.readouterr()
+    assert "…The Halo ******| holds 1.6 litres…" in printed.out
+    assert printed.out.count("not_mentioned") == 2
+    assert (
+        f"{words} holds words of these titles: 'Halo Kettle'; their pictures come beside a masked name" in printed.err
+    )
+    words.write_text("stovetop\n")
+    assert main(["plan", "--blocklist", str(words)]) == 0
+    assert capsys.readouterr().err == ""

@@ -22,6 +22,7 @@ from multimodal.pipes.whole_words import WholeWords
 from multimodal.values import Product
 
 if TYPE_CHECKING:
+    from multimodal.pipes.blocklist import Blocklist
     from multimodal.pipes.local_narrator import LocalNarrator
 
 __all__ = ["DEFAULT", "GUARDS", "LOCAL", "SCRIPT", "Narrator", "Voice", "label", "language_of", "model_voice"]
@@ -137,9 +138,14 @@ class Voice:
         self.here = prepare is not None
         """The model runs on this machine."""
 
-    def __call__(self) -> TextPipe:
-        """The text pipe of one viewer: words come whole, as fast as the model makes them."""
-        return WholeWords(self._make())
+    def __call__(self, blocked: Blocklist | None = None) -> TextPipe:
+        """The text pipe of one viewer: words come whole, as fast as the model makes them.
+
+        Args:
+            blocked: what it must not show. Whole words stand behind it, as it holds back parts of them.
+        """
+        pipe = self._make()
+        return WholeWords(pipe if blocked is None else blocked.around(pipe))
 
     def prepare(self) -> None:
         """Do what takes long, so that no viewer waits for it.

@@ -25,6 +25,7 @@ from multimodal.values import Cue, LatePolicy, Place, Product
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from multimodal.pipes.blocklist import Blocklist
     from multimodal.pipes.images import ImageStore
     from multimodal.pipes.remote_pictures import RemotePictures
     from multimodal.serving.door import Recorder
@@ -53,7 +54,7 @@ class Tour(msgspec.Struct, frozen=True):
 
     `store` prepares its pictures (None = the store that the process shares), `remote` fetches those that have no file.
     `narrator` says who tells it. A model's words are not known beforehand: then `voice` makes its text pipe, the plan
-    has no words, and pictures come when a product is named.
+    has no words, and pictures come when a product is named. `blocked` is what no narrator may show (`behind`).
     """
 
     name: str
@@ -65,6 +66,19 @@ class Tour(msgspec.Struct, frozen=True):
     remote: RemotePictures | None = None
     narrator: str = SCRIPT
     voice: Voice | None = None
+    blocked: Blocklist | None = None
+
+    def behind(self, blocked: Blocklist) -> Tour:
+        """The same tour behind a list of words that must not be seen; its pictures keep their places."""
+        tokens = blocked.tokens(self.plan.tokens) if self.plan.tokens else ()
+        return msgspec.structs.replace(
+            self, plan=msgspec.structs.replace(self.plan, tokens=tuple(tokens)), blocked=blocked
+        )
+
+    @property
+    def nameless(self) -> list[Product]:
+        """Products of the tour whose titles must not be seen."""
+        return [] if self.blocked is None else [each for each in self.shown if self.blocked.hides(each.title)]
 
     def prepare(self) -> None:
         """Read the model that tells it, where one does, so that no viewer waits for that; it takes seconds.
@@ -83,7 +97,7 @@ class Tour(msgspec.Struct, frozen=True):
             on_begin: of a model's words: called once, right before the first of them.
         """
         if self.voice is not None:
-            return PacedTextPipe(self.voice(), speed=settings.speed, on_begin=on_begin)
+            return PacedTextPipe(self.voice(self.blocked), speed=settings.speed, on_begin=on_begin)
         if self.narrator == EXTRACTIVE:
             return ExtractiveTextPipe(self.plan, speed=settings.speed)
         tokens = self.plan.tokens

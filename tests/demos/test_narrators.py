@@ -15,9 +15,11 @@ from multimodal.demos.product_tour.narrators import Narrator, _edge, language_of
 from multimodal.demos.product_tour.tour import Settings, Tour, demo_tour
 from multimodal.errors import PipeError, UsageError
 from multimodal.events import CueMissed, Reveal, StreamEnd, StreamStart
+from multimodal.pipes.blocklist import Blocklist
 from multimodal.pipes.extractive import narrator_split
 from multimodal.pipes.facts import FactSheet
 from multimodal.pipes.guard import FactGuard
+from multimodal.pipes.wordfilter import Action
 from multimodal.sync.kit import assert_every_cue_settled, assert_right_product, record
 from multimodal.sync.log import SyncLog
 from multimodal.values import Product
@@ -228,3 +230,58 @@ def test_a_model_is_heard_at_a_narrator_s_pace() -> None:
 
     # 8 titles of some 15 letters, and 7 breaths.
     assert 0.5 < run(scenario(8.0)) < 8
+
+
+def places(log: SyncLog) -> list[tuple[str, int]]:
+    return [(reveal.key, reveal.anchor) for reveal in log.of(Reveal)]
+
+
+@pytest.mark.parametrize(("name", "language"), [("script", None), ("extractive", None), ("extractive", "zh")])
+def test_no_planned_tour_shows_a_word_of_the_blocklist_and_its_pictures_stay(name: str, language: str | None) -> None:
+    tour = demo_tour(Narrator(name), language)
+    before = run(record(tour.stream(FAST)))
+    words = ["Halo Kettle", "copper", "brass", "光环", "黄铜"]
+    masked = run(record(tour.behind(Blocklist(words)).stream(FAST)))
+    assert [word for word in words if word.lower() in before.text.lower()]
+    assert not [word for word in words if word.lower() in masked.text.lower()]
+    assert len(masked.text) == len(before.text)
+    assert places(masked) == places(before)
+    assert_every_cue_settled(masked)
+    assert [product.id for product in tour.behind(Blocklist(words)).nameless] == ["halo-kettle"]
+    assert tour.nameless == []
+
+
+@pytest.mark.parametrize("word", ["Brooklet", "黄铜"])
+def test_a_planned_tour_ends_before_a_word_of_the_blocklist(word: str) -> None:
+    tour = demo_tour(Narrator("extractive"), "en" if word.isascii() else "zh")
+    before = run(record(tour.stream(FAST)))
+    log = run(record(tour.behind(Blocklist([word], "stop")).stream(FAST)))
+    at = before.text.find(word)
+    assert log.text == before.text[: at if at >= 0 else None]
+    end = log.events[-1]
+    assert isinstance(end, StreamEnd)
+    assert end.reason == "complete"
+    assert {missed.reason for missed in log.of(CueMissed)} <= {"beyond_end"}
+    assert bool(log.of(CueMissed)) == (at >= 0)
+
+
+@pytest.mark.parametrize("guard", ["hold", "off"])
+@pytest.mark.parametrize("action", ["mask", "stop"])
+def test_no_model_shows_a_word_of_the_blocklist(guard: str, action: Action) -> None:
+    def says(title: str) -> list[str]:
+        return [*plainly(title), " A d", "am", "n", " good", " one", "."]
+
+    async def scenario() -> tuple[Tour, SyncLog]:
+        async with model([], says=says) as url:
+            tour = demo_tour(Narrator(url, "m", guard=guard)).behind(Blocklist(["damn good"], action))
+            return tour, await record(tour.stream(FAST))
+
+    tour, log = run(scenario())
+    shown = "damn good" if action == "stop" else "*********"
+    told = [f"This is the {product.title}. A {shown} one." for product in tour.shown]
+    assert log.text == ("\n\n".join(told) if action == "mask" else told[0].partition("damn")[0])
+    named = tour.shown if action == "mask" else tour.shown[:1]
+    assert [reveal.product for reveal in log.of(Reveal)] == [product.id for product in named]
+    for reveal, product in zip(log.of(Reveal), named, strict=True):
+        end = log.text.index(product.title) + len(product.title)
+        assert log.char_at(reveal.mark - 1) < end <= log.char_at(reveal.mark)
