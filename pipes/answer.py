@@ -1,4 +1,4 @@
-"""The text pipe of one answer (T1-T8): an engine's tokens, pulled by whoever shows them."""
+"""The text pipe of one answer (T1-T8, T10): an engine's tokens, pulled by whoever shows them."""
 
 from __future__ import annotations
 
@@ -75,6 +75,11 @@ class AnswerPipe:
         if self._reader is None:
             return "cancelled" if self._ended else ""
         return self._reader.finish
+
+    @property
+    def cut(self) -> bool:
+        """It ended at its limit of tokens (T10)."""
+        return self._ended and self.finish == "length"
 
     @property
     def text(self) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from multimodal.pipes.base import TextPipe, played_already
+from multimodal.pipes.base import TextPipe, played_already, was_cut
 from multimodal.values import Token
 
 __all__ = ["AroundPipe"]
 
 
 class AroundPipe:
-    """Plays once, speaks for the pipe within, and closes it (T1-T8); what is given is said by `__anext__`.
+    """Plays once, speaks for the pipe within, and closes it (T1-T8, T10); what is given is said by `__anext__`.
 
     After an error of the pipe it is over: what was held back by then is let out before, as far as it may be seen, or
     never.
@@ -53,6 +53,11 @@ class AroundPipe:
             self._over = True
             raise
         return item if isinstance(item, Token) else Token(item)
+
+    @property
+    def cut(self) -> bool:
+        """The pipe says that it was cut (T10)."""
+        return self._over and was_cut(self._pipe)
 
     def sync_every(self, tokens: int) -> None:
         """Told to the pipe (T8). A mark lets nothing go of what is held here: it waits for a reason of its own."""

@@ -13,6 +13,8 @@ Text pipe
         marks, so that a pipe that keeps filler words back lets go of them at each mark. It returns at once.
     T9. `upcoming(limit)`, where it has one, gives the text that is certain to come, at most `limit` characters of
         it, so that the pictures of what it names are prepared in that order.
+    T10. `cut`, where it has one, is True once it has ended before it had said all: at a limit of tokens, or by a
+        filter. Its last sentence may be half of one. While it plays, and at an end of its own, it is False.
 
 Image pipe
     I1. It is an async iterator of `EncodedImage`, in any order, each key at most once.
@@ -55,10 +57,11 @@ __all__ = [
     "TextPipe",
     "Wants",
     "played_already",
+    "was_cut",
 ]
 
 TextPipe = AsyncIterator[Token] | AsyncIterator[str] | AsyncIterator[Token | str]
-"""T1-T9. Whatever `async for` takes."""
+"""T1-T10. Whatever `async for` takes."""
 
 ImagePipe = AsyncIterator[EncodedImage] | AsyncIterator[EncodedImage | ImageFailure]
 """I1-I11. Whatever `async for` takes."""
@@ -67,6 +70,11 @@ ImagePipe = AsyncIterator[EncodedImage] | AsyncIterator[EncodedImage | ImageFail
 def played_already(pipe: object) -> UsageError:
     """What a used-up pipe raises when it is iterated anew (T7, I9)."""
     return UsageError(f"this {type(pipe).__name__} was played already; make a new one for each stream")
+
+
+def was_cut(pipe: object) -> bool:
+    """Whether a text pipe that has ended was cut, so that its last sentence may be half of one (T10)."""
+    return getattr(pipe, "cut", False) is True
 
 
 @runtime_checkable

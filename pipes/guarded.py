@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from multimodal.errors import UsageError
 from multimodal.pipes.around import AroundPipe
-from multimodal.pipes.base import TextPipe
+from multimodal.pipes.base import TextPipe, was_cut
 from multimodal.pipes.boundaries import SENTENCE, Boundaries
 from multimodal.pipes.claims import claims
 from multimodal.pipes.guard import FactGuard, Violation
@@ -32,7 +32,7 @@ not hold up the narration for ever."""
 
 
 class GuardedTextPipe(AroundPipe):
-    """A text pipe behind a `FactGuard` (T1-T8, G4). Closing, and cancelling a pull, close the pipe.
+    """A text pipe behind a `FactGuard` (T1-T8, T10, G4). Closing, and cancelling a pull, close the pipe.
 
     Args:
         pipe: the text pipe (T1-T8).
@@ -41,8 +41,9 @@ class GuardedTextPipe(AroundPipe):
             and a false one does not; ``stop`` = the text ends before the first false one, and the pipe is closed.
         product: the product that the narration begins with; "" = none in particular.
         instead: of ``hold``: gives, for what was said so far, the tokens that end the narration in the place of a false
-            sentence and of all that would follow it. With a `product`, nothing may be claimed before it is named, and
-            one that is never named is said by it. None = a false sentence is left out, and the narration goes on.
+            sentence, or of one that the pipe's end cut in the middle, and of all that would follow it. With a
+            `product`, nothing may be claimed before it is named, and one that is never named is said by it. None = a
+            false sentence is left out, and the narration goes on.
         on_violation: called with each; it must not block. One that fails is logged, and the text goes on.
 
     Raises:
@@ -85,6 +86,11 @@ class GuardedTextPipe(AroundPipe):
                 raise StopAsyncIteration
             await self._pull()
         return self._ready.popleft()
+
+    @property
+    def cut(self) -> bool:
+        """The pipe was cut, and half a sentence of it may have been said (T10): only ``flag`` lets it out."""
+        return self._mode == "flag" and super().cut
 
     @property
     def made(self) -> bool:
@@ -159,24 +165,33 @@ class GuardedTextPipe(AroundPipe):
         return True
 
     async def _finish(self) -> None:
-        """The text has ended: so has its last sentence."""
+        """The text has ended: so has its last sentence, unless the pipe was cut in the middle of it."""
         self._over = True
-        passed = self._judge()
+        cut = self._mode != "flag" and was_cut(self._pipe)
+        passed = self._judge() if not cut or self._borders.tail() >= SENTENCE else False
         if self._mode == "flag":
             return
+        if cut:
+            self._leave_out_half()
         waiting = bool(self._waiting)
         self._let_out(passed)
         if passed and self._carried:
             before = "" if waiting or not self._ready else self._ready.pop().text
             self._ready.append(Token(before + self._carried))
             self._said += self._carried
-        if not passed and (self._mode == "stop" or self._instead is not None):
+        if (cut or not passed) and (self._mode == "stop" or self._instead is not None):
             await self._end("")
         elif not self._named:
             log.warning("the fact guard: %s was never named", self._product)
             await self._end("")
         else:
             self._mark_last()
+
+    def _leave_out_half(self) -> None:
+        """The pipe was cut: the sentence that is open is not judged, as half of one may say another thing."""
+        half, self._sentence = self._sentence.strip(), ""
+        log.warning("the fact guard: the text was cut before its end%s", half and f", and this is left out: {half}")
+        self.left_out += bool(half)
 
     async def _end(self, shown: str) -> None:
         """The text ends here, whatever the pipe would say; gives what is said in its place."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from multimodal.errors import UsageError
-from multimodal.pipes.base import TextPipe, played_already
+from multimodal.pipes.base import TextPipe, played_already, was_cut
 from multimodal.values import Token
 
 __all__ = ["BeginsAhead", "GuidedTextPipe"]
+
+log = logging.getLogger(__name__)
 
 BREAK = "\n\n"
 """Stands between two products, as between the passages of any tour."""
@@ -26,18 +29,20 @@ class BeginsAhead(Protocol):
 
 
 class GuidedTextPipe:
-    """Plays one answer after the other (T1-T7); the next is asked for when the one before it ended.
+    """Plays one answer after the other (T1-T7, T10); the next is asked for when the one before it ended.
 
     Where answers begin ahead (`BeginsAhead`) the next is asked for when the one before it is made, while it is still
     heard at a narrator's pace: one is made at a time, and nobody waits for it between two passages.
 
-    An answer that fails ends the pipe with its error; closing closes the answer that runs.
+    An answer that fails ends the pipe with its error; one that was cut (T10) is logged, as half a sentence of it may
+    have been said; closing closes the answer that runs.
 
     Args:
         answers: each makes the text pipe of one passage when it is called.
         narrator: who speaks, for the page and recordings.
         unit: what one token of these pipes is.
         prepare: awaited before the first answer is made, for what takes longer than a loop may be held up.
+        ends_at_cut: an answer that was cut is the last one, and the pipe is cut with it; else the next one follows.
 
     Raises:
         UsageError: no answer to play.
@@ -50,12 +55,15 @@ class GuidedTextPipe:
         narrator: str,
         unit: str = "delta",
         prepare: Callable[[], Awaitable[None]] | None = None,
+        ends_at_cut: bool = False,
     ) -> None:
         if not answers:
             raise UsageError("GuidedTextPipe has no answer to play; give at least one")
         self.narrator, self.token_unit = narrator, unit
         self._answers, self._prepare = list(answers), prepare
-        self._next = 0
+        self._next, self._ends_at_cut = 0, ends_at_cut
+        self.cut = False
+        """It has ended, and its last answer was cut (T10)."""
         self._pipe: TextPipe | None = None
         self._ahead: TextPipe | None = None
         self._over = False
@@ -87,8 +95,14 @@ class GuidedTextPipe:
                 if not token.last:
                     return token
                 ended = token
+            if self._over:
+                break  # closed meanwhile
+            cut = was_cut(self._pipe)
             await self._close()
-            at_end = self._next == len(self._answers)
+            at_end = self._next == len(self._answers) or (cut and self._ends_at_cut)
+            if cut:
+                log.warning("answer %d of %d was cut before its end", self._next, len(self._answers))
+            self.cut = cut and at_end
             self._over = at_end
             if ended.text or not at_end:
                 return Token(ended.text + ("" if at_end else BREAK), last=at_end)

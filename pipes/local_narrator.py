@@ -107,7 +107,7 @@ class LocalNarrator:
         )
         """What the model is asked, passage by passage."""
         self._quant_mode = quant_mode
-        self._greeting: list[str] = []
+        self._greeting, self._greeting_cut = list[str](), False
         self._prepared = False
 
     def prepare(self) -> None:
@@ -118,7 +118,7 @@ class LocalNarrator:
         """
         if self._prepared:
             return
-        self._greeting = _made(_voice(self._quant_mode), self.asked[0])
+        self._greeting, self._greeting_cut = _made(_voice(self._quant_mode), self.asked[0])
         self._prepared = True
 
     async def ready(self) -> None:
@@ -129,7 +129,9 @@ class LocalNarrator:
     def answer(self, asked: Asked) -> TextPipe:
         """The text pipe of one passage; call `prepare` or `ready` before, or it reads the model."""
         if asked is self.asked[0] and self._prepared:
-            return _Made(self._greeting, gap=0.0)
+            made = _Made(self._greeting, gap=0.0)
+            made.cut = self._greeting_cut
+            return made
         voice = _voice(self._quant_mode)
         return LocalTextPipe(
             voice.engine,
@@ -149,13 +151,14 @@ class _Made(ScriptTextPipe):
     """An answer that was made before; what follows it may begin at once (`BeginsAhead`)."""
 
     made = True
+    cut = False
 
     async def begin(self) -> None:
         """There is nothing to begin."""
 
 
-def _made(voice: _Voice, asked: Asked) -> list[str]:
-    """The tokens of a whole answer, waited for in this thread."""
+def _made(voice: _Voice, asked: Asked) -> tuple[list[str], bool]:
+    """The tokens of a whole answer, waited for in this thread, and whether it was cut (T10)."""
     ids = voice.tokenizer.apply_chat_template(asked.messages, add_generation_prompt=True, return_dict=False)
     request = GenerationRequest(tuple(ids), max_new_tokens=ANSWER_TOKENS, eos_ids=voice.eos_ids)
     reader = AnswerReader(voice.engine, request, TextFlow(voice.tokenizer, **AT_ONCE.flow()))
@@ -164,7 +167,7 @@ def _made(voice: _Voice, asked: Asked) -> list[str]:
     while not reader.over:
         reader.mailbox.wait_blocking()
         texts += [token.text for token in reader.read(time.monotonic())]
-    return texts
+    return texts, reader.finish == "length"
 
 
 def _voice(quant_mode: str | None) -> _Voice:

@@ -153,7 +153,7 @@ class RemoteTextPipe:
     @property
     def cut(self) -> bool:
         """The answer has ended before the model came to its own end: at a limit of tokens, or by a filter (T10)."""
-        return self._answer is not None and self._answer.cut
+        return self._over and self._answer is not None and self._answer.cut
 
     @property
     def server(self) -> str:

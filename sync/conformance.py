@@ -4,7 +4,7 @@
         check_text_pipe(lambda: MyPipe("prompt"), text="what it says")
 
 Each plays what it is given several times over on an event loop of its own, and raises one `SyncError` that lists every
-rule that was broken: its number, what was seen, what to do. T1-T8 and I1-I9 stand at the head of
+rule that was broken: its number, what was seen, what to do. T1-T8, T10 and I1-I9 stand at the head of
 `multimodal.pipes.base`, L1-L4 and the errors of a link at that of `multimodal.transport.base`. What is checked is duck
 typing: nothing has to inherit from anything.
 """
@@ -56,7 +56,7 @@ def check_text_pipe(
     limit: float = 10.0,
     run: Run = asyncio.run,
 ) -> None:
-    """T1-T8 of a text pipe.
+    """T1-T8 of a text pipe, and that `cut` is what T10 says.
 
     Args:
         make: gives a fresh pipe, or an awaitable of one; called in the loop, several times. It must play to its end.
@@ -108,6 +108,8 @@ async def _whole_text(pipe: Any, found: Findings, text: str | None, limit: float
         last = isinstance(item, Token) and item.last
     if text is not None and spoken != text:
         found.add("T1", f"it said {spoken[:60]!r} in place of {text[:60]!r}", "give every token once, unchanged")
+    if not isinstance(cut := getattr(pipe, "cut", False), bool):
+        found.add("T10", f"cut is {cut!r} at its end", "make it a bool: True where a limit or a filter ended the text")
     await check_ended(pipe, found, "T1", limit, "T7")
 
 

@@ -203,9 +203,10 @@ def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, l
                 _guarded(guard, narrator, first, greeting),
                 *(_guarded(guard, narrator, passage, closing) for passage in rest),
             ]
-        pipe: TextPipe = GuidedTextPipe(answers, narrator=name, unit=unit, prepare=ready)
+        stops = guard is not None and narrator.guarding == "stop"
+        pipe: TextPipe = GuidedTextPipe(answers, narrator=name, unit=unit, prepare=ready, ends_at_cut=stops)
         # There the tour ends, and not the passage alone.
-        return GuardedTextPipe(pipe, guard, "stop") if guard is not None and narrator.guarding == "stop" else pipe
+        return GuardedTextPipe(pipe, guard, "stop") if guard is not None and stops else pipe
 
     return Voice(make, prepare)
 

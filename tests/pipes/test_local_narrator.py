@@ -262,7 +262,7 @@ def test_the_first_passage_is_made_before_a_viewer_comes(loads: list[float]) -> 
     run(scenario())
     assert stats().steps == before.steps, "nothing is made again"
     # It is what the engine would say now.
-    assert narrator._made(narrator._voices["int8"], voice.asked[0]) == voice._greeting
+    assert narrator._made(narrator._voices["int8"], voice.asked[0]) == (voice._greeting, False)
 
 
 def test_many_who_come_at_once_read_one_model(loads: list[float]) -> None:
