@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import torch
@@ -26,3 +27,7 @@ def convert(gguf: str, folder: str) -> None:
         del model.config.quantization_config
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(where, gguf_file=name).save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    convert(*sys.argv[1:])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import pickle
 import threading
 import warnings
@@ -30,6 +31,8 @@ HUB_WAIT = 1.5
 # What readers raise for files that are cut off or that do not belong together.
 _BROKEN = (OSError, ValueError, KeyError, ImportError, RuntimeError, EOFError, pickle.UnpicklingError)
 
+_TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""What a tokenizer is read from, all of it JSON."""
 _LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length")
 
 
@@ -164,7 +167,8 @@ class LocalModel:
 
     @property
     def has_chat_template(self) -> bool:
-        return getattr(self.tokenizer, "chat_template", None) is not None
+        template = getattr(self.tokenizer, "chat_template", None)
+        return bool(template.strip() if isinstance(template, str) else template)
 
     def encode(self, text: str) -> tuple[int, ...]:
         """The token ids of a plain prompt, with whatever the tokenizer puts around it.
@@ -391,7 +395,18 @@ def _read_tokenizer(where: str | Path, extra: dict[str, Any], *, needed: bool) -
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         if needed:
             raise UsageError(f"cannot read a tokenizer from {where}: {first}") from error
-        if (file := Path(where, "tokenizer.json")).is_file():
+        if (file := _blamed(Path(where))) is not None:
             what = f"{type(error).__name__}: {first}"
             raise UsageError(f"{file} is broken: no tokenizer can be read from it ({what}); copy it again") from error
         return None  # a model without one takes token ids; `encode` says so
+
+
+def _blamed(folder: Path) -> Path | None:
+    """The file because of which no tokenizer can be read; None = there is none to read."""
+    files = [folder / name for name in _TOKENIZER if (folder / name).is_file()]
+    for file in files:
+        try:
+            json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return file
+    return next((file for file in files if file.name == "tokenizer.json"), None)

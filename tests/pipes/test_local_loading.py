@@ -155,6 +155,10 @@ def test_a_broken_tokenizer_is_named_and_a_missing_one_is_none(folder: Path, tmp
     (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE"}}')
     with pytest.raises(UsageError, match=r"tokenizer\.json is broken"):
         LocalModel.load(tmp_path)
+    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    (tmp_path / "tokenizer_config.json").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"tokenizer_config\.json is broken"):
+        LocalModel.load(tmp_path)
     for file in tmp_path.glob("*token*"):
         file.unlink()
     assert LocalModel.load(tmp_path).tokenizer is None

@@ -286,3 +286,16 @@ def test_wrong_use_is_named(tmp_path: Path) -> None:
         narrator.LocalNarrator([])
     with pytest.raises(UsageError, match=r"there is no adapter .*install that again"):
         narrator.adapted_model(base=TINY_LLAMA, adapter=tmp_path / "adapter.safetensors")
+
+
+@pytest.mark.parametrize("left", [None, b"", b" \n"])
+def test_a_model_without_a_chat_template_is_refused(left: bytes | None, tmp_path: Path) -> None:
+    for file in TINY_LLAMA.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    template = tmp_path / "chat_template.jinja"
+    if left is None:
+        template.unlink()
+    else:
+        template.write_bytes(left)
+    with pytest.raises(UsageError, match=r"has no chat template"):
+        narrator.adapted_model(base=tmp_path)

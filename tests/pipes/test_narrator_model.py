@@ -18,6 +18,7 @@ import pytest
 
 from multimodal.errors import MultiModalError, PipeError, UsageError
 from multimodal.pipes import narrator_model as place
+from multimodal.pipes.sealed import LIST, fault_of, seal
 from multimodal.pipes.user_cache import alone, user_cache
 from tests.support import TINY_LLAMA
 
@@ -80,8 +81,15 @@ def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return gguf
 
 
-def test_what_is_in_the_cache_is_taken_as_it_is(machine: Machine) -> None:
+def kept(machine: Machine) -> None:
+    """Put a whole model in the cache, as it is left there."""
     shutil.copytree(TINY_LLAMA, machine.home)
+    seal(machine.home, place._GGUF_SHA256)
+
+
+def test_what_is_in_the_cache_is_taken_as_it_is(machine: Machine) -> None:
+    kept(machine)
+    (machine.home / ".DS_Store").write_text("the system's own")
     assert machine.model() == machine.home
     assert machine.ran == machine.told == []
 
@@ -141,13 +149,29 @@ def _cut(home: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
 
 
+def _zeros(home: Path) -> None:
+    with open(home / "model.safetensors", "r+b") as file:
+        file.seek(100_000)
+        file.write(bytes(1000))
+
+
 def _another(home: Path) -> None:
     config = json.loads((home / "config.json").read_text())
     (home / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 5}))
 
 
-def _no_tokenizer(home: Path) -> None:
-    (home / "tokenizer.json").write_text('{"model":')
+def _made_of_another(home: Path) -> None:
+    (home / LIST).unlink()
+    seal(home, "an earlier package")
+
+
+def _stray(home: Path) -> None:
+    (home / "added_tokens.json").write_text("{}")
+
+
+def _folder(home: Path) -> None:
+    (home / "config.json").unlink()
+    (home / "config.json").mkdir()
 
 
 def _nothing(home: Path) -> None:
@@ -155,16 +179,53 @@ def _nothing(home: Path) -> None:
         file.unlink()
 
 
-@pytest.mark.parametrize("spoil", [_cut, _another, _no_tokenizer, _nothing], ids=lambda each: each.__name__)
+def _no_folder(home: Path) -> None:
+    shutil.rmtree(home)
+    home.write_text("a file")
+
+
+def _broken_list(home: Path) -> None:
+    (home / LIST).write_bytes((home / LIST).read_bytes()[:-10])
+
+
+def _list_of_garbage(home: Path) -> None:
+    (home / LIST).write_bytes(b"\xff\xfe\x00")
+
+
+def _without(name: str) -> Callable[[Path], None]:
+    def spoil(home: Path) -> None:
+        (home / name).unlink()
+
+    spoil.__name__ = f"without {name}"
+    return spoil
+
+
+def _empty(name: str) -> Callable[[Path], None]:
+    def spoil(home: Path) -> None:
+        (home / name).write_bytes(b"")
+
+    spoil.__name__ = f"empty {name}"
+    return spoil
+
+
+FILES = sorted(path.name for path in TINY_LLAMA.iterdir())
+SPOILT = [_cut, _zeros, _another, _made_of_another, _stray, _folder, _nothing, _no_folder, _broken_list]
+SPOILT += [_list_of_garbage, *map(_without, [*FILES, LIST]), *map(_empty, [*FILES, LIST])]
+
+
+@pytest.mark.parametrize("spoil", SPOILT, ids=lambda each: each.__name__.strip("_"))
 def test_a_spoilt_or_foreign_copy_in_the_cache_is_made_anew(
     machine: Machine, package: Path, spoil: Callable[[Path], None]
 ) -> None:
-    shutil.copytree(TINY_LLAMA, machine.home)
+    kept(machine)
     spoil(machine.home)
     assert machine.model() == machine.home
-    assert place._fault(machine.home) is None
+    assert fault_of(machine.home, place._GGUF_SHA256) is None
     assert "made anew" in machine.told[0]
+    assert "\n" not in machine.told[0]
     assert machine.ran == [f"convert {GGUF.decode()}"]
+    assert machine.model() == machine.home
+    assert len(machine.ran) == 1
 
 
 def test_what_a_killed_process_left_is_no_hindrance(machine: Machine, package: Path) -> None:
@@ -175,11 +236,23 @@ def test_what_a_killed_process_left_is_no_hindrance(machine: Machine, package: P
     assert not half.exists()
 
 
-def test_a_conversion_that_goes_wrong_keeps_nothing(machine: Machine, package: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (_cut, r"model\.safetensors"),
+        (_another, "another model"),
+        (_without("chat_template.jinja"), "tokenizer cannot be read"),
+        (_empty("chat_template.jinja"), r"chat_template\.jinja is empty"),
+        (_empty("tokenizer.json"), "tokenizer cannot be read"),
+    ],
+)
+def test_a_conversion_that_goes_wrong_keeps_nothing(
+    machine: Machine, package: Path, tmp_path: Path, spoil: Callable[[Path], None], says: str
+) -> None:
     machine.made = tmp_path / "spoilt"
     shutil.copytree(TINY_LLAMA, machine.made)
-    _cut(machine.made)
-    with pytest.raises(PipeError, match=r"of no use: .*model\.safetensors"):
+    spoil(machine.made)
+    with pytest.raises(PipeError, match=f"of no use: .*{says}"):
         machine.model()
     assert not machine.home.exists()
 
@@ -205,8 +278,18 @@ def test_a_cache_that_cannot_be_written_to_is_an_error(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(PipeError, match="cannot keep the narrator's model in"):
+    with pytest.raises(PipeError, match=r"cannot keep the narrator's model in .*400 MB free, or set XDG_CACHE_HOME"):
         machine.model()
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(UsageError, match="set XDG_CACHE_HOME"):
+        user_cache()
 
 
 def test_packages_that_are_missing_are_named(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,4 +322,6 @@ def test_of_two_that_make_it_one_waits(machine: Machine, package: Path) -> None:
         thread.join(20)
     assert results == [machine.home] * 3
     assert machine.ran == [f"convert {GGUF.decode()}"]
+    waits = [line for line in machine.told if "another process makes the narrator's model" in line]
+    assert 1 <= len(waits) <= 3, "nobody says what is waited for"
     assert user_cache() == machine.home.parent
