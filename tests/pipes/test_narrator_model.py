@@ -209,7 +209,17 @@ def _empty(name: str) -> Callable[[Path], None]:
 
 
 FILES = sorted(path.name for path in TINY_LLAMA.iterdir())
-SPOILT = [_cut, _zeros, _another, _made_of_another, _stray, _folder, _nothing, _no_folder, _broken_list]
+SPOILT: list[Callable[[Path], None]] = [
+    _cut,
+    _zeros,
+    _another,
+    _made_of_another,
+    _stray,
+    _folder,
+    _nothing,
+    _no_folder,
+    _broken_list,
+]
 SPOILT += [_list_of_garbage, *(make(name) for make in (_without, _empty) for name in (*FILES, LIST))]
 
 
