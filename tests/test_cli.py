@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from multimodal import __version__
 from multimodal.cli import main, parser, serve_arguments
 from multimodal.demos.product_tour.tour import Settings, demo_tour, tour_app
-from multimodal.narrator_options import narrator_of
+from multimodal.narrator_options import behind_blocklist, narrator_of
 from multimodal.serving.run import Recordings
 
 
@@ -114,6 +114,25 @@ def test_the_page_says_who_tells_the_tour(words: list[str], label: str, language
     assert label in page
     assert f'<html lang="{language}">' in page
     assert len(tour.shown) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "their pictures come beside a masked name"),
+        (["--blocked", "stop"], "the tour ends before the first of them that is said"),
+        (["--narrator", "http://127.0.0.1:1/v1", "--model", "m"], "masked, a model's words call for no picture of"),
+    ],
+)
+def test_titles_among_the_words_of_a_blocklist_are_told(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = tmp_path / "words.txt"
+    listed.write_text("kettle\nVESPER\nmetal\n")
+    options = parser().parse_args(["tour", "--blocklist", str(listed), *words])
+    tour = behind_blocklist(demo_tour(narrator_of(options)), options)
+    assert [product.id for product in tour.nameless] == ["halo-kettle", "vesper-lamp"]
+    assert f"holds words of these titles: 'Halo Kettle', 'Vesper Lamp'; {says}" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_named() -> None:
