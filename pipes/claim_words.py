@@ -9,10 +9,15 @@ from multimodal.pipes.fact_words import COLOUR_WORDS, MATERIAL_WORDS, MONEY
 __all__ = [
     "BESIDE_HAN",
     "BESIDE_THINGS",
+    "BRITISH",
     "CALENDAR",
     "COLOURS",
+    "COUNTRIES",
     "FOODS_FIRST",
+    "FOREIGN",
+    "GROUPS",
     "HAN_COLOURS",
+    "HAN_COUNTRIES",
     "HAN_DIGITS",
     "HAN_MATERIALS",
     "HAN_SCALES",
@@ -20,6 +25,8 @@ __all__ = [
     "MATERIALS",
     "MEASURES",
     "MONEY_OF",
+    "MULTIPLES",
+    "NOUNS_FIRST",
     "ONES",
     "ORDINARY",
     "OTHERS",
@@ -27,6 +34,8 @@ __all__ = [
     "SHORT_UNITS",
     "SINGLE_AMOUNTS",
     "SPARED",
+    "SPELLINGS",
+    "STOCK",
     "TENS",
     "TIMES",
     "UNIT_OF",
@@ -60,10 +69,15 @@ _UNITS = {
     "km": "km kilometre kilometres kilometer kilometers 公里 千米",
     "in": "in inch inches 英寸 寸",
     "ft": "ft foot feet 英尺",
+    "yd": "yd yard yards 码",
+    "mi": "mi mile miles 英里",
     "ml": "ml millilitre millilitres milliliter milliliters 毫升",
     "cl": "cl centilitre centilitres centiliter centiliters",
     "dl": "dl decilitre decilitres deciliter deciliters",
     "l": "l litre litres liter liters 升 公升",
+    "pt": "pint pints 品脱",
+    "qt": "quart quarts 夸脱",
+    "gal": "gal gallon gallons 加仑",
     "g": "g gram grams gramme grammes 克",
     "kg": "kg kilo kilos kilogram kilograms 千克 公斤",
     "jin": "斤",
@@ -97,7 +111,7 @@ UNIT_OF = {word: unit for unit, words in _UNITS.items() for word in words.split(
 SHORT_UNITS = frozenset({"in", "m", "l", "g", "s", "h", "v", "w", "t"})
 """Only behind digits: "one in ten" measures nothing."""
 TIMES = frozenset({"s", "min", "h", "day", "week", "month", "year"})
-SINGLE_AMOUNTS = frozenset({"m", "l", "g", "kg", "ml", "cm"})
+SINGLE_AMOUNTS = frozenset({"m", "l", "g", "kg", "ml", "cm", "pt", "qt", "gal", "t"})
 """Of which "a" says one: "a litre", but not "a second", "a foot"."""
 
 MEASURES: dict[str, tuple[str, Decimal]] = {
@@ -107,10 +121,15 @@ MEASURES: dict[str, tuple[str, Decimal]] = {
     "km": ("length", Decimal(10**6)),
     "in": ("length", Decimal("25.4")),
     "ft": ("length", Decimal("304.8")),
+    "yd": ("length", Decimal("914.4")),
+    "mi": ("length", Decimal(1_609_344)),
     "ml": ("volume", Decimal(1)),
     "cl": ("volume", Decimal(10)),
     "dl": ("volume", Decimal(100)),
     "l": ("volume", Decimal(1000)),
+    "pt": ("volume", Decimal("473.176473")),
+    "qt": ("volume", Decimal("946.352946")),
+    "gal": ("volume", Decimal("3785.411784")),
     "g": ("weight", Decimal(1)),
     "jin": ("weight", Decimal(500)),
     "kg": ("weight", Decimal(1000)),
@@ -131,6 +150,14 @@ MEASURES: dict[str, tuple[str, Decimal]] = {
     "year": ("months", Decimal(12)),
 }
 """What a unit measures, and how much of the smallest one it is; NIST SP 811, appendix B.8."""
+FOREIGN = frozenset({"in", "ft", "yd", "mi", "oz", "lb", "pt", "qt", "gal"})
+"""Units of the other system: between the two, what is said is rounded."""
+BRITISH = {"pt": Decimal("568.26125"), "qt": Decimal("1136.5225"), "gal": Decimal("4546.09")}
+"""The same words in Britain; the same appendix."""
+GROUPS = {"pair": 2, "couple": 2, "duo": 2, "trio": 3, "quartet": 4, "quintet": 5, "sextet": 6}
+"""Numbers without a number."""
+MULTIPLES = {"hundred": 100, "thousand": 1000, "k": 1000, "grand": 1000, "million": 10**6, "m": 10**6, "mn": 10**6}
+"""Behind digits. The single letters only where money follows or stands before."""
 
 CALENDAR = frozenset(
     (Decimal(count), unit)
@@ -199,6 +226,17 @@ FOODS_FIRST = _words(
 """Colours and materials that are things of their own: with an article of their own they are that thing."""
 VERBS = _words("rust, iron, wax, cork, slate, wire, bronze, paper, foam, plaster, rubber, lacquer, felt, silver, satin")
 
+SPELLINGS = {
+    "aluminum": "aluminium",
+    "carbon fiber": "carbon fibre",
+    "fiberglass": "fibreglass",
+    "gray": "grey",
+    "microfiber": "microfibre",
+    "multicolor": "multicolour",
+    "woolen": "woollen",
+}
+"""American, and how it is spelled here."""
+
 KINDS_OF: dict[str, frozenset[str]] = {
     "wood": _words(
         "acacia, ash, bamboo, beech, birch, cedar, cherry, chestnut, ebony, elm, mahogany, maple, oak, "
@@ -217,8 +255,7 @@ KINDS_OF: dict[str, frozenset[str]] = {
     "green": _words("olive, emerald, teal, pistachio, celadon"),
     "yellow": _words("saffron, mustard, lemon, amber"),
     "purple": _words("plum, aubergine, violet, mauve, mulberry"),
-    "grey": _words("anthracite, graphite, charcoal, gray"),
-    "gray": _words("anthracite, graphite, charcoal, grey"),
+    "grey": _words("anthracite, graphite, charcoal"),
     "transparent": _words("clear"),
     "陶瓷": _words("炻器, 瓷, 骨瓷, 赤陶"),
     "陶": _words("炻器, 赤陶, 红陶, 陶土"),
@@ -227,12 +264,15 @@ KINDS_OF: dict[str, frozenset[str]] = {
     "玻璃": _words("硼硅玻璃"),
     "石": _words("大理石, 花岗岩"),
     "石材": _words("大理石, 花岗岩"),
+    "纯铜": _words("紫铜, 红铜"),
+    "纯金": _words("黄金, 足金"),
+    "纯银": _words("白银, 足银"),
+    "纯棉": _words("棉布"),
 }
 """A thing of a kind: what is oak is wood."""
 KINDS_OF["wooden"] = KINDS_OF["wood"] | {"wood"}
-KINDS_OF["woollen"] = KINDS_OF["woolen"] = frozenset({"wool", "merino"})
+KINDS_OF["woollen"] = frozenset({"wool", "merino"})
 KINDS_OF["metallic"] = KINDS_OF["metal"] | {"metal"}
-KINDS_OF["ceramics"] = KINDS_OF["ceramic"]
 
 HAN_COLOURS = "红橙黄绿青蓝紫黑白灰棕褐粉"
 HAN_MATERIALS = "瓷铜铁钢铝钛银金竹木石棉麻丝藤纸漆陶"
@@ -259,12 +299,42 @@ SPARED = (
     r"\bpaper (?:napkin|towel|bag|plane)s?\b|\bwood(?:en)? (?:fire|stove)s?\b|\bcotton wool\b",
 )
 """What is not the product's, or is no thing at all, as patterns."""
+NOUNS_FIRST = _words("ash, cherry, china, pearl, tin, brick, straw, wire, sand")
+"""Of the ordinary words, those that are no adjective: what is one is made of it."""
+
+STOCK: dict[str, str] = {
+    "out": r"out of stock|(?:no longer|not) (?:in stock|available)|sold[\s-]out|unavailable"
+    r"|(?<![不没未])(?:缺货|售罄|卖完|断货)|无货|没有?货",
+    "in": r"in stock|(?<!没)有现?货|现货",
+    "preorder": r"(?:on |for )?pre-?orders?|(?:on )?pre-?sale|预售|可以?预订",
+    "backorder": r"(?:on )?back[\s-]?orders?|等待补货",
+    "discontinued": r"discontinued|停产",
+    "made": r"made to order|接单制作|按需制作",
+}
+"""What is said of a product's stock, as patterns."""
+
+COUNTRIES = dict(
+    entry.split(":")
+    for entry in _words(
+        "american:usa, austrian:austria, belgian:belgium, brazilian:brazil, british:britain, chinese:china, "
+        "czech:czech, danish:denmark, dutch:netherlands, english:england, finnish:finland, french:france, "
+        "german:germany, hungarian:hungary, icelandic:iceland, indian:india, indonesian:indonesia, irish:ireland, "
+        "italian:italy, japanese:japan, korean:korea, mexican:mexico, moroccan:morocco, norwegian:norway, "
+        "polish:poland, portuguese:portugal, scottish:scotland, spanish:spain, swedish:sweden, swiss:switzerland, "
+        "taiwanese:taiwan, thai:thailand, turkish:turkey, vietnamese:vietnam, welsh:wales"
+    )
+)
+HAN_COUNTRIES = _words(
+    "美国, 奥地利, 比利时, 巴西, 英国, 中国, 捷克, 丹麦, 荷兰, 芬兰, 法国, 德国, 印度, 爱尔兰, 意大利, 日本, 韩国, "
+    "墨西哥, 摩洛哥, 挪威, 波兰, 葡萄牙, 西班牙, 瑞典, 瑞士, 泰国, 土耳其, 越南"
+)
+"""Where a thing is from, in one word."""
 
 BESIDE_THINGS = sorted(
     _words(
         "espresso, coffee, egg, lemon, apple, pear, orange, olive, tomato, onion, loaf, slice, spoonful, pinch, "
         "biscuit, guest, friend, neighbour, neighbor, child, morning, evening, night, meal, dinner, breakfast, "
-        "book, flower, tulip, branch, reason, thing, word, song"
+        "book, flower, tulip, branch, reason, thing, word, song, product, item, stop, favourite, favorite, find"
     )
 )
 """What is put in, on or beside a product, or is only spoken of: how many there are is nobody's fact."""

@@ -142,7 +142,7 @@ def _sentences() -> ModuleType:
 
 
 def _judged(cases: ModuleType) -> list[Figure]:
-    guards = {language: _narration(language)[1] for language in ("en", "zh")}
+    guards = {language: _narration(language)[1] for language in ("en", "zh")} | {"invented": FactGuard(cases.INVENTED)}
 
     def found(case: Any) -> list[str]:
         return [each.said for each in guards[case.language].violations(case.sentence, case.product)]

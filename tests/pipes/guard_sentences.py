@@ -1,6 +1,8 @@
 """What may be said of the demo catalogue and what may not: 200 sentences with a planted falsehood, 200 true ones.
 
-`FALSE_LATER` and `TRUE_LATER` were written when the rules were there, and tell how far these reach.
+`FALSE_LATER` and `TRUE_LATER` were written when the rules were there, in two parts, and told how far these reached: of
+the last 120, from "A thousand euros" and from "Six products" on, half of the false ones were found at first sight and
+an eighth of the true ones blamed. Rules are made for them now, too.
 
 A line is `product| sentence`: the product that is spoken of when the sentence begins, "-" for none. What is false
 stands in [brackets], which are taken out before the sentence is judged: a guard that points at another word has not
@@ -9,13 +11,20 @@ found it. One file, however long: it is a list, and is read as one.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import NamedTuple
 
-__all__ = ["FALSE", "FALSE_LATER", "TRUE", "TRUE_LATER", "Case"]
+from multimodal.pipes.facts import FactSheet
+from multimodal.values import Product
+
+__all__ = ["FALSE", "FALSE_LATER", "INVENTED", "TRUE", "TRUE_LATER", "Case"]
 
 
 class Case(NamedTuple):
-    """One sentence; `start` to `end` is what is false in it, of no length where all is true."""
+    """One sentence; `start` to `end` is what is false in it, of no length where all is true.
+
+    Its language is that of the demo catalogue it is about, or ``invented``: about the sheets of `INVENTED`.
+    """
 
     language: str
     product: str
@@ -34,6 +43,72 @@ def _cases(language: str, lines: str) -> tuple[Case, ...]:
         found.append(Case(language, "" if product == "-" else product, sentence, start, end))
     return tuple(found)
 
+
+def _language(line: str) -> str:
+    product, _, sentence = line.partition("| ")
+    if any(sheet.product_id == product for sheet in INVENTED):
+        return "invented"
+    return "zh" if "\u4e00" <= sentence.strip("[")[0] <= "\u9fff" else "en"
+
+
+INVENTED = tuple(
+    FactSheet.of(product)
+    for product in (
+        Product(
+            "marlow-tote",
+            "Marlow Tote",
+            price=Decimal("29.50"),
+            currency="USD",
+            brand="Tannery Row",
+            availability="in_stock",
+            facts=(
+                ("material", "canvas, cowhide"),
+                ("colour", "navy"),
+                ("capacity", "14 litres"),
+                ("origin", "Wales"),
+            ),
+        ),
+        Product(
+            "ember-runner",
+            "Ember Runner",
+            price=Decimal(118),
+            currency="USD",
+            brand="Strideline",
+            availability="in_stock",
+            facts=(
+                ("upper", "mesh, suede"),
+                ("colour", "coral"),
+                ("weight", "250 grams"),
+                *(("size", size) for size in ("40", "41", "42", "43")),
+                ("origin", "Vietnam"),
+            ),
+        ),
+        Product(
+            "kestrel-speaker",
+            "Kestrel Speaker",
+            price=Decimal(199),
+            currency="USD",
+            brand="Audiolark",
+            availability="preorder",
+            facts=(
+                ("model", "KS-40"),
+                ("colour", "graphite"),
+                ("battery life", "12 hours"),
+                ("power", "20 W"),
+                ("warranty", "2 years"),
+            ),
+        ),
+        Product(
+            "dew-soap",
+            "Dew Soap Set",
+            price=Decimal(18),
+            currency="USD",
+            availability="in_stock",
+            facts=(("pieces", "6"), ("ingredients", "olive oil, beeswax"), ("weight", "100 grams each")),
+        ),
+    )
+)
+"""A second shop, for what the first one does not sell: a stock that is out, an origin, a model, sizes."""
 
 _FALSE_EN = """
 -| The Halo Kettle costs [79 euros].
@@ -531,6 +606,68 @@ pebbledash-mug| 杯子高[十五厘米]。
 otterby-stool| 凳子用[松木]做成。
 merrin-clock| 秒针是[绿色]的。
 quarry-bookends| 每只重[八千克]。
+halo-kettle| A thousand euros would be a lot, but at [0.9k euros] it is a find.
+halo-kettle| It is listed at [€1.1k].
+halo-kettle| It costs [75].
+halo-kettle| For [85] it is yours.
+halo-kettle| You pay [hundreds of euros] for a thing like this.
+halo-kettle| 89 euros [a week] is what you pay.
+halo-kettle| It holds [a pint] of water.
+halo-kettle| A [stainless-steel] lid keeps the heat in.
+halo-kettle| Larkmoor no longer has it: it is [sold out].
+pebbledash-mug| Sorry, this one is [out of stock].
+pebbledash-mug| It comes with [a pair of] spoons.
+pebbledash-mug| The mug is [handcrafted in Cornwall].
+pebbledash-mug| This is a [Denby].
+pebbledash-mug| Take [a third off] the price.
+brooklet-carafe| It is [hand-blown in Murano].
+brooklet-carafe| You get [twenty percent off] this week.
+brooklet-carafe| The neck is [copper-rimmed].
+brooklet-carafe| It stands [nearly a foot] high.
+grindle-mill| An [ebony-black] finish suits any table.
+grindle-mill| By [Peugeot], as every cook knows.
+grindle-mill| It is [a metre] tall.
+otterby-stool| The seat is [ash], the ring is brass.
+otterby-stool| It carries [a tonne].
+otterby-stool| Its price of [190] is a bargain.
+tidewater-vase| It was [fired in Denmark].
+tidewater-vase| The vase is a shade of [bottle-green].
+vesper-lamp| The cord is [a yard] long.
+vesper-lamp| Currently it is [on back order].
+vesper-lamp| It is priced at [154].
+merrin-clock| It is a [Seiko].
+merrin-clock| The case is [rose-gold].
+harrow-board| It is [half off] until Sunday.
+rosehip-bowl| [Dozens of dollars] less than you would think.
+thrum-pouf| It costs 139 euros [a month].
+quarry-bookends| They come as [a trio].
+halo-kettle| 壶身是[纯银]的。
+halo-kettle| 这款水壶[已售罄]。
+grindle-mill| 磨身用的是[松木]。
+otterby-stool| 圆环是[纯铁]的。
+otterby-stool| 每月只要[一百一十九欧元]。
+brooklet-carafe| 一只水瓶能装[三升]。
+merrin-clock| 它[产自瑞士]。
+rosehip-bowl| 售价[六十二]。
+marlow-tote| It is sewn from [linen], with a leather strap.
+marlow-tote| It is [made in Italy].
+marlow-tote| It costs [39.50].
+marlow-tote| A [Longchamp], if you ask me.
+marlow-tote| It holds [forty litres].
+ember-runner| It comes in [size 46].
+ember-runner| Its upper is [leather].
+ember-runner| It is [assembled in Germany].
+ember-runner| You will pay [$1.18k] for the pair.
+ember-runner| It is [teal] with a white sole.
+kestrel-speaker| It plays for [twenty hours].
+kestrel-speaker| It is [in stock] and leaves today.
+kestrel-speaker| By [Sonos], with a warranty of two years.
+kestrel-speaker| The warranty is [five years].
+dew-soap| [Eight] bars in a box.
+dew-soap| It is yours for [25 dollars].
+kestrel-speaker| The cone is made of [titanium].
+halo-kettle| [Once a month], wipe it with a little vinegar.
+grindle-mill| [每个月擦一次]就够了。
 """
 
 _TRUE_LATER = """
@@ -624,13 +761,65 @@ halo-kettle| 黄铜的接头越用越亮。
 brooklet-carafe| 加两片柠檬，冰镇一下。
 harrow-board| 切三片面包，配点黄油。
 vesper-lamp| 晚上在灯下读一本书，白天它也好看。
+-| Six products, one evening, no hurry.
+-| We look at three of them first.
+-| It takes two hands to carry them all, so let me do it.
+-| Mrs. Green asked for this one last week.
+-| My neighbour, Mr. White, swears by it.
+-| Here is the second of our sixteen pieces.
+-| A pair of eyes is all you need.
+-| Half of you have seen it already.
+-| By Jove, that is a good evening.
+-| It is Monday, and the shop is yours.
+-| It is England in autumn, if a room can be that.
+halo-kettle| It costs 89.
+halo-kettle| For 89 euros it is yours.
+halo-kettle| It is in stock, and can leave today.
+halo-kettle| By Larkmoor, and built to be used.
+halo-kettle| It is a Larkmoor, through and through.
+halo-kettle| Half full, it boils sooner.
+halo-kettle| It costs nothing to look.
+halo-kettle| The steel is enamelled, the hoop is of brass and ash.
+pebbledash-mug| A pair of them would look good on the shelf.
+pebbledash-mug| Two of them make a gift.
+pebbledash-mug| It is not out of stock, as some feared.
+brooklet-carafe| A gallon of water is more than it was made for.
+grindle-mill| Half a turn is enough for an egg.
+grindle-mill| A brass-topped mill of walnut, twenty-one centimetres tall.
+otterby-stool| It stands in kitchens from Lisbon to Oslo.
+otterby-stool| It costs one hundred and nineteen euros, and it is a joy.
+tidewater-vase| A foot of snow outside, and blue on the sill.
+tidewater-vase| Dozens of flutes run up its side.
+vesper-lamp| A pair of lamps frames a sofa.
+merrin-clock| It is a Merrin, and so it is silent.
+harrow-board| It is England on a board: bread, butter, jam.
+rosehip-bowl| It is oxblood-red, with a pale rim.
+emberley-candlestick| Cast-iron and blackened with wax, it is 42 euros.
+thrum-pouf| It takes five minutes to fall asleep on it.
+quarry-bookends| A pair of bookends in white marble.
+halo-kettle| 现货供应，今天就能带走。
+halo-kettle| 售价八十九欧元，提梁是黄铜的。
+rillet-watering-can| 壶身用铜制成。
+otterby-stool| 纯手工挖出的凳面，十分舒服。
+quarry-bookends| 一对书挡，七十八欧元。
+merrin-clock| 铜制的钟壳闪着光。
+marlow-tote| It is made of canvas, and its handles are cowhide.
+marlow-tote| It costs 29.50.
+marlow-tote| A canvas tote in navy, from Wales.
+marlow-tote| Made in Wales by Tannery Row, it is 29 dollars 50.
+marlow-tote| It is a Tannery Row bag for fourteen litres of shopping.
+marlow-tote| Canvases fade; this canvas does not.
+ember-runner| It comes in four sizes, from 40 to 43.
+ember-runner| It is coral mesh with suede at the toe.
+ember-runner| A hundred and eighteen dollars, and 250 grams a shoe.
+ember-runner| It runs. So will you, mile after mile.
+kestrel-speaker| The KS-40 is by Audiolark.
+kestrel-speaker| It plays for twelve hours and carries a two-year warranty.
+kestrel-speaker| It is on pre-order, for 199 dollars.
+kestrel-speaker| It is an Audiolark, in graphite.
+dew-soap| Six pieces of soap, eighteen dollars.
+dew-soap| A hundred grams of soap each, with olive oil.
 """
 
-FALSE_LATER = tuple(
-    _cases("zh" if "\u4e00" <= line.partition("| ")[2].strip("[")[0] <= "\u9fff" else "en", line)[0]
-    for line in _FALSE_LATER.strip().splitlines()
-)
-TRUE_LATER = tuple(
-    _cases("zh" if "\u4e00" <= line.partition("| ")[2][0] <= "\u9fff" else "en", line)[0]
-    for line in _TRUE_LATER.strip().splitlines()
-)
+FALSE_LATER = tuple(_cases(_language(line), line)[0] for line in _FALSE_LATER.strip().splitlines())
+TRUE_LATER = tuple(_cases(_language(line), line)[0] for line in _TRUE_LATER.strip().splitlines())
