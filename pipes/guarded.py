@@ -8,6 +8,7 @@ follows it: a token that holds the end of one and the beginning of another gives
 from __future__ import annotations
 
 import logging
+import unicodedata
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
@@ -18,7 +19,6 @@ from multimodal.pipes.base import TextPipe, was_cut
 from multimodal.pipes.boundaries import SENTENCE, Boundaries
 from multimodal.pipes.claims import claims
 from multimodal.pipes.guard import FactGuard, Violation
-from multimodal.sync.matcher import Mention
 from multimodal.values import Token
 
 __all__ = ["SENTENCE_CHARS", "GuardMode", "GuardedTextPipe"]
@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 GuardMode = Literal["flag", "hold", "stop"]
 SENTENCE_CHARS = 1000
-"""Characters after which a sentence that does not end is judged as it stands: a model that forgot its full stops must
-not hold up the narration for ever."""
+"""The longest sentence: one that does not end before is judged as it stands, whatever deltas it came in. A model that
+forgot its full stops must not hold up the narration for ever, nor a delta of 50,000 characters the loop."""
 
 
 class GuardedTextPipe(AroundPipe):
@@ -42,8 +42,9 @@ class GuardedTextPipe(AroundPipe):
         product: the product that the narration begins with; "" = none in particular.
         instead: of ``hold``: gives, for what was said so far, the tokens that end the narration in the place of a false
             sentence, or of one that the pipe's end cut in the middle, and of all that would follow it. With a
-            `product`, nothing may be claimed before it is named, and one that is never named is said by it. None = a
-            false sentence is left out, and the narration goes on.
+            `product`, the narration is about that one alone: what claims something, or holds a name that no sheet has,
+            waits until it is named, and one that is never named is said by `instead`. None = a false sentence is left
+            out, and the narration goes on.
         on_violation: called with each; it must not block. One that fails is logged, and the text goes on.
 
     Raises:
@@ -65,13 +66,16 @@ class GuardedTextPipe(AroundPipe):
         if instead is not None and mode != "hold":
             raise UsageError(f"instead is what a false sentence is replaced by, and mode={mode!r} replaces none")
         super().__init__(pipe)
-        self._guard, self._mode, self._judging = guard, mode, guard.begin(product)
+        alone = instead is not None and bool(product)
+        self._guard, self._mode, self._judging = guard, mode, guard.begin(product, alone=alone)
         self._instead, self._product = instead, product
         self._on_violation = on_violation
         self._ready: deque[Token] = deque()
         self._waiting: list[tuple[Token, str]] = []
         self._borders, self._sentence, self._carried = Boundaries(), "", ""
-        self._said, self._named = "", not (instead is not None and product)
+        self._said: list[str] = []
+        self._named, self._unsure = not alone, False
+        self._about: str | None = None  # of the token before
         self.left_out = 0
         """Sentences that were not let out."""
 
@@ -121,6 +125,7 @@ class GuardedTextPipe(AroundPipe):
             raise
         if self._over:
             return
+        self._about = token.about
         if self._mode == "flag":
             self._overhear(token)
         elif await self._take(token) and token.last:
@@ -129,10 +134,10 @@ class GuardedTextPipe(AroundPipe):
     def _overhear(self, token: Token) -> None:
         """Let a token pass, and judge what it ends."""
         own, *begun = self._parts(token.text)
-        self._sentence += own
+        self._sentence = (self._sentence + own).lstrip()
         for part in begun:
             self._judge()
-            self._sentence = part
+            self._sentence = part.lstrip()
         self._ready.append(token)
         if token.last:
             self._over = True
@@ -142,27 +147,43 @@ class GuardedTextPipe(AroundPipe):
         """Judge what the token ends, and let out what is judged; False = the text is over."""
         own, *begun = self._parts(token.text)
         text, self._carried = self._carried + own, ""
-        self._sentence += own
+        self._sentence = (self._sentence + own).lstrip()
         shown: str | None = None
         for part in begun:
             passed = self._judge()
             self._let_out(passed)
             if shown is not None or text.strip():
                 shown = (shown or "") + (text if passed else "")
-                self._said += text if passed else ""
                 text = part
             else:  # nothing but the space before the new sentence
                 text += part
-            self._sentence = part
+            self._sentence = part.lstrip()
             if not passed and (self._mode == "stop" or self._instead is not None):
-                await self._end(shown or "")
+                await self._end("" if self._waits else shown or "")
                 return False
         if shown is None:
             self._waiting.append((token, text))
+        elif self._waits:
+            self._waiting.append((token, shown))
+            self._carried = text
         else:
-            self._ready.append(Token(shown, lane=token.lane))
+            self._say(token, shown)
             self._carried = text
         return True
+
+    @property
+    def _waits(self) -> bool:
+        """What was judged, and is true, may be of another product: it waits for this one's name."""
+        return self._unsure and not self._named
+
+    def _say(self, token: Token, text: str) -> None:
+        self._ready.append(Token(text, lane=token.lane, about=token.about))
+        self._remember(text)
+
+    def _remember(self, text: str) -> None:
+        """What was said is read only by `instead`; a narration without may be endless."""
+        if self._instead is not None:
+            self._said.append(text)
 
     async def _finish(self) -> None:
         """The text has ended: so has its last sentence, unless the pipe was cut in the middle of it."""
@@ -175,10 +196,10 @@ class GuardedTextPipe(AroundPipe):
             self._leave_out_half()
         waiting = bool(self._waiting)
         self._let_out(passed)
-        if passed and self._carried:
+        if passed and self._carried and not self._waits:
             before = "" if waiting or not self._ready else self._ready.pop().text
-            self._ready.append(Token(before + self._carried))
-            self._said += self._carried
+            self._ready.append(Token(before + self._carried, about=self._about))
+            self._remember(self._carried)
         if (cut or not passed) and (self._mode == "stop" or self._instead is not None):
             await self._end("")
         elif not self._named:
@@ -199,9 +220,9 @@ class GuardedTextPipe(AroundPipe):
         self._waiting.clear()
         self._carried = ""
         if shown:
-            self._ready.append(Token(shown))
+            self._say(Token("", about=self._about), shown)
         if self._instead is not None:
-            self._ready.extend(map(Token, self._instead(self._said)))
+            self._ready.extend(map(Token, self._instead("".join(self._said))))
         if not self._ready:
             self._ready.append(Token(""))
         self._mark_last()
@@ -210,27 +231,28 @@ class GuardedTextPipe(AroundPipe):
     def _mark_last(self) -> None:
         if self._ready:
             last = self._ready.pop()
-            self._ready.append(Token(last.text, True, last.lane))
+            self._ready.append(Token(last.text, True, last.lane, last.about))
 
     def _let_out(self, passed: bool) -> None:
         """What waited for a judgement: with its text, or without."""
+        if passed and self._waits:
+            return
         for token, text in self._waiting:
-            self._ready.append(Token(text if passed else "", lane=token.lane))
-            self._said += text if passed else ""
+            self._say(token, text if passed else "")
         self._waiting.clear()
 
     def _parts(self, text: str) -> list[str]:
         """A token's text: what belongs to the sentence that is open, and each part that begins another."""
         parts, sentence = [""], self._sentence
         for piece in _pieces(text):
-            ends = self._borders.feed(piece) >= SENTENCE or len(sentence) > SENTENCE_CHARS
-            if ends and sentence.strip():
+            ends = self._borders.feed(piece) >= SENTENCE or len(sentence) + len(piece) > SENTENCE_CHARS
+            if ends and sentence:
                 kept = parts[-1].rstrip()
                 parts[-1], piece = kept, parts[-1][len(kept) :] + piece
                 parts.append("")
                 sentence = ""
             parts[-1] += piece
-            sentence += piece
+            sentence = (sentence + piece).lstrip()
         return parts
 
     def _judge(self) -> bool:
@@ -239,35 +261,16 @@ class GuardedTextPipe(AroundPipe):
         if not sentence.strip():
             return True
         found = self._judging.judge(sentence)
-        mentions = self._guard.mentions(sentence) if self._instead is not None and self._product else []
-        if not self._named:
-            self._named = any(mention.product == self._product for mention in mentions)
-        if not found:
-            found = self._strangers(sentence, mentions)
-            self._judging.violations += found
         for violation in found:
             self._tell(violation)
         passed = not found
-        if passed and not self._named and claims(sentence):
-            log.warning("the fact guard: %s is not named, and this is said of it: %s", self._product, sentence)
-            passed = False
+        if passed and not self._named:
+            mentions = {mention.product for mention in self._guard.mentions(sentence)}
+            self._named = self._product in mentions
+            self._unsure = self._unsure or bool(mentions or claims(sentence)) or self._guard.strange(sentence)
         if not passed and self._mode != "flag":
             self.left_out += 1
         return passed
-
-    def _strangers(self, sentence: str, mentions: Sequence[Mention]) -> list[Violation]:
-        """Names that would show another product's picture in a passage about this one.
-
-        A title that a model misspelt may still hold another's: "the Airr Mug Large" names the Mug Large.
-        """
-        sheets, found = self._guard.sheets, list[Violation]()
-        own = sheets[self._product].title if mentions else ""
-        for mention in mentions:
-            other = sheets[mention.product].title
-            if mention.product != self._product and (not self._named or other.casefold() in own.casefold()):
-                said = sentence[mention.start : mention.end]
-                found.append(Violation(sentence.strip(), said, "name", self._product, (own,)))
-        return found
 
     def _tell(self, violation: Violation) -> None:
         log.warning("the fact guard: %s", violation)
@@ -279,11 +282,24 @@ class GuardedTextPipe(AroundPipe):
 
 
 def _pieces(text: str) -> list[str]:
-    """A text cut where a sentence may end, and nowhere else: behind a sign that is no letter, and before the next."""
+    """A text cut where a sentence may end: behind a sign that is no letter, and before the next.
+
+    What is longer than a sentence without such a place is cut all the same, between two characters if it can be.
+    """
     found: list[str] = []
     start = 0
     for at in range(1, len(text)):
-        if text[at - 1].isspace() != text[at].isspace() or text[at - 1] in "。！？!?":
-            found.append(text[start:at])
-            start = at
+        cut = at
+        if at - start >= SENTENCE_CHARS:
+            while cut > at - 32 and _tied(text[cut - 1], text[cut]):
+                cut -= 1
+        elif text[at - 1].isspace() == text[at].isspace() and text[at - 1] not in "。！？!?":
+            continue
+        found.append(text[start:cut])
+        start = cut
     return [*found, text[start:]] if text else []
+
+
+def _tied(before: str, after: str) -> bool:
+    """Whether two characters are likely to be one to a reader: a mark, a variation, what is joined (UAX #29)."""
+    return unicodedata.category(after)[0] == "M" or "\u200d" in (before, after) or "\U0001f3fb" <= after <= "\U0001f3ff"

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, runtime_checkable
 
+import msgspec
+
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe, played_already, was_cut
 from multimodal.values import Token
@@ -42,10 +44,11 @@ class GuidedTextPipe:
         narrator: who speaks, for the page and recordings.
         unit: what one token of these pipes is.
         prepare: awaited before the first answer is made, for what takes longer than a loop may be held up.
+        about: the product that each answer speaks of, "" = none, for `Token.about`; empty = not known.
         ends_at_cut: an answer that was cut is the last one, and the pipe is cut with it; else the next one follows.
 
     Raises:
-        UsageError: no answer to play.
+        UsageError: no answer to play, or `about` says it of fewer or more.
     """
 
     def __init__(
@@ -55,11 +58,15 @@ class GuidedTextPipe:
         narrator: str,
         unit: str = "delta",
         prepare: Callable[[], Awaitable[None]] | None = None,
+        about: Sequence[str] = (),
         ends_at_cut: bool = False,
     ) -> None:
         if not answers:
             raise UsageError("GuidedTextPipe has no answer to play; give at least one")
+        if about and len(about) != len(answers):
+            raise UsageError(f"about is of {len(about)} answers, and there are {len(answers)}; give one for each")
         self.narrator, self.token_unit = narrator, unit
+        self._about = about
         self._answers, self._prepare = list(answers), prepare
         self._next, self._ends_at_cut = 0, ends_at_cut
         self.cut = False
@@ -67,6 +74,10 @@ class GuidedTextPipe:
         self._pipe: TextPipe | None = None
         self._ahead: TextPipe | None = None
         self._over = False
+
+    def _of(self, token: Token) -> Token:
+        """A token of the answer that runs, or that ended last."""
+        return msgspec.structs.replace(token, about=self._about[self._next - 1]) if self._about else token
 
     def __aiter__(self) -> GuidedTextPipe:
         if self._over:
@@ -93,7 +104,7 @@ class GuidedTextPipe:
             else:
                 token = item if isinstance(item, Token) else Token(item)
                 if not token.last:
-                    return token
+                    return self._of(token)
                 ended = token
             if self._over:
                 break  # closed meanwhile
@@ -105,7 +116,7 @@ class GuidedTextPipe:
             self.cut = cut and at_end
             self._over = at_end
             if ended.text or not at_end:
-                return Token(ended.text + ("" if at_end else BREAK), last=at_end)
+                return self._of(Token(ended.text + ("" if at_end else BREAK), last=at_end))
         raise StopAsyncIteration
 
     async def aclose(self) -> None:

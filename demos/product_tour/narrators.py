@@ -204,7 +204,10 @@ def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, l
                 *(_guarded(guard, narrator, passage, closing) for passage in rest),
             ]
         stops = guard is not None and narrator.guarding == "stop"
-        pipe: TextPipe = GuidedTextPipe(answers, narrator=name, unit=unit, prepare=ready, ends_at_cut=stops)
+        about = ["" if passage.sheet is None else passage.sheet.product_id for passage in told]
+        pipe: TextPipe = GuidedTextPipe(
+            answers, narrator=name, unit=unit, prepare=ready, about=about, ends_at_cut=stops
+        )
         # There the tour ends, and not the passage alone.
         return GuardedTextPipe(pipe, guard, "stop") if guard is not None and stops else pipe
 

@@ -119,9 +119,17 @@ def instead(said: str) -> list[str]:
         (["What", " a day."], "What a day.This is the Halo Kettle."),
         (["The Halo Kettle", " holds 1.6 litres", "."], "The Halo Kettle holds 1.6 litres."),
         (["A word. The Halo Kettle is of oak. And so on"], "A word.This is the Halo Kettle."),
-        # Another's name would show another's picture: before its own, though nothing is claimed; behind it, it may.
+        # What may be another's waits for the name: a claim, another's name, a name of nobody.
+        (["What costs 89 euros?", " The Halo Kettle.", " It hums."], "What costs 89 euros? The Halo Kettle. It hums."),
+        (["What costs 24 euros?", " The Halo Kettle."], "This is the Halo Kettle."),
         (["Come to the Fern Mug.", " It hums."], "This is the Halo Kettle."),
-        (["The Halo Kettle goes with the Fern Mug."], "The Halo Kettle goes with the Fern Mug."),
+        (["Come to the Hallo Kettle.", " The Halo Kettle hums."], "Come to the Hallo Kettle. The Halo Kettle hums."),
+        (["Come to the Hallo Kettle.", " It is of steel."], "This is the Halo Kettle."),
+        (["Come. To the Hallo Kettle. It is", " of oak."], "This is the Halo Kettle."),
+        (
+            ["The Halo Kettle goes with the Fern Mug. It costs 89 euros."],
+            "The Halo Kettle goes with the Fern Mug. It costs 89 euros.",
+        ),
     ],
 )
 def test_what_is_said_instead_ends_the_passage_and_names_its_product(deltas: list[str], shown: str) -> None:
@@ -138,20 +146,19 @@ def test_what_is_said_instead_ends_the_passage_and_names_its_product(deltas: lis
     virtual(scenario())
 
 
-def test_a_misspelt_title_does_not_show_the_product_whose_name_is_left_of_it() -> None:
-    own, ball = Product("hyper", "Hyperdunk Basketball"), Product("ball", "Basketball")
-    guard = FactGuard(map(FactSheet.of, (own, ball)))
+def test_a_passage_is_about_one_product_whatever_words_others_go_by() -> None:
+    titles = {"it": "It", "price": "The Price", "home": "Home"}
+    guard = FactGuard(
+        FactSheet.of(Product(key, title, facts=(("pages", f"{len(title)}00"),))) for key, title in titles.items()
+    )
 
     async def scenario(text: str) -> tuple[str, list[Violation]]:
-        pipe = GuardedTextPipe(ScriptTextPipe(text), guard, product="hyper", instead=lambda said: ["(more)"])
+        pipe = GuardedTextPipe(ScriptTextPipe(text), guard, product="home", instead=lambda said: ["(more)"])
         return "".join([token.text async for token in pipe]), pipe.violations
 
-    first = virtual(scenario("Now the Hyperdunkz Basketball. It hums."))
-    assert first[0] == "(more)"
-    assert [(each.kind, each.said, each.product) for each in first[1]] == [("name", "Basketball", "hyper")]
-    later = virtual(scenario("Now the Hyperdunk Basketball. The Hyperdunkz Basketball hums. It does."))
-    assert later[0] == "Now the Hyperdunk Basketball. (more)"
-    assert virtual(scenario("The Hyperdunk Basketball hums. It does."))[1] == []
+    told = "Look at Home. It has 400 pages. The price is all right. It has 400 pages."
+    assert virtual(scenario(told)) == (told, [])
+    assert virtual(scenario("Look at Home. It has 200 pages."))[0] == "Look at Home. (more)"
 
 
 def test_a_pipe_that_fails_in_the_middle_says_nothing_unjudged() -> None:
