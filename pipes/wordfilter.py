@@ -285,6 +285,11 @@ class FilteredTextPipe(HeldText):
         self._on_hit, self._hits = on_hit, 0
 
     @property
+    def cut(self) -> bool:
+        """A word ended it, or the pipe says that it was cut (T10)."""
+        return self._filtering.stopped or super().cut
+
+    @property
     def _stopped(self) -> bool:
         return self._filtering.stopped
 

@@ -256,7 +256,10 @@ def test_w4_tokens_stay_where_they_are() -> None:
         assert out[-1].last
         assert hits == [1]
         stopped = FilteredTextPipe(tokens("go", "od d", "amn", " never seen"), LIST, "stop")
+        assert not stopped.cut
         assert "".join([token.text async for token in stopped]) == "good "
+        assert stopped.cut
+        assert not pipe.cut
         unknown = FilteredTextPipe(tokens("my d", "am"), LIST)
         assert [token.text async for token in unknown] == ["my ", "", "dam"]
 
