@@ -12,7 +12,8 @@ from typing import Self
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe
-from multimodal.pipes.wordfilter import Action, FilteredTextPipe, WordFilter, word_form
+from multimodal.pipes.word_forms import word_form
+from multimodal.pipes.wordfilter import Action, FilteredTextPipe, WordFilter
 
 __all__ = ["Blocklist"]
 

@@ -10,10 +10,8 @@
     W5  The same text gives the same, however it was split. Ended at a word, it ends before the one that is complete
         first; of those that are complete with the same character, before the longest.
 
-Normal form: that of names (`multimodal.sync.folding`), with marks in canonical order. What is equal under NFKC,
-casefold and without Default_Ignorable_Code_Point (Unicode TR15; chapters 3.13 and 5.21 of the standard) is equal under
-it, but for the iota subscript (U+0345) with a mark behind it. A word that ends in a mark is certain with the next
-character that is none: a mark of a lower class may come before.
+Normal form: `multimodal.pipes.word_forms`. A word that ends in a mark is certain with the next character that is none,
+as a mark of a lower class may come before.
 """
 
 from __future__ import annotations
@@ -21,15 +19,15 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from multimodal.errors import UsageError
 from multimodal.pipes.base import TextPipe
 from multimodal.pipes.held_text import HeldText
-from multimodal.sync.folding import FOLD, NOTHING, RUN
+from multimodal.pipes.word_forms import WordForm, becomes, joins, spaced, word_form
+from multimodal.sync.folding import RUN
 
-__all__ = ["Action", "FilteredTextPipe", "Filtering", "WordFilter", "word_form"]
+__all__ = ["Action", "FilteredTextPipe", "Filtering", "WordFilter"]
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +107,7 @@ class WordFilter:
         """Where in a normal form a word may begin that is not complete, given the marks behind it so far (W2)."""
         for begin in range(max(0, len(normal) - self.longest + 1), len(normal)):
             end = normal[begin:]
-            if any(_becomes(marks, *run) for run in self._runs.get(end, ())) if marks else end in self._begins:
+            if any(becomes(marks, *run) for run in self._runs.get(end, ())) if marks else end in self._begins:
                 yield begin
 
     def _add_runs(self, normal: str) -> None:
@@ -123,51 +121,6 @@ class WordFilter:
             at = end + 1
 
 
-class _Form:
-    """The normal form of a text, character by character, and for each of its characters its place in the text."""
-
-    def __init__(self) -> None:
-        self.text = ""  # what no later mark can change
-        self.places: list[int] = []
-        self.marks: list[tuple[str, int]] = []  # of the run at the end, whose canonical order is not known yet
-        self.run = 0
-        """Marks, further spaces and invisible characters since the last character that is none of these."""
-        self._spaced = False
-
-    def add(self, character: str, place: int) -> None:
-        kind, plain = FOLD[character]
-        if kind == NOTHING:
-            self.run += 1
-        for each in plain:
-            self._each(each, place)
-
-    def settle(self) -> None:
-        """No mark follows that belongs to the run."""
-        if self.marks:
-            self.marks.sort(key=lambda mark: unicodedata.combining(mark[0]))
-            self.text += "".join(mark for mark, _ in self.marks)
-            self.places += [place for _, place in self.marks]
-            self.marks = []
-
-    def forget(self, count: int, place: int) -> None:
-        """The first characters of the form are done with, and those of the text before a place were let out."""
-        self.text = self.text[count:]
-        self.places = [where - place for where in self.places[count:]]
-        self.marks = [(mark, where - place) for mark, where in self.marks]
-
-    def _each(self, plain: str, place: int) -> None:
-        if unicodedata.combining(plain):
-            self.marks.append((plain, place))
-            self.run, self._spaced = self.run + 1, False
-        elif plain == " " and self._spaced:
-            self.run += 1
-        else:
-            self.settle()
-            self.text += plain
-            self.places.append(place)
-            self.run, self._spaced = 0, plain == " "
-
-
 class Filtering:
     """One text on its way through a `WordFilter`, which makes it."""
 
@@ -179,7 +132,7 @@ class Filtering:
         """A word ended the text."""
         self._text = ""  # held back
         self._veiled: list[bool] = []  # which of its characters belong to a word
-        self._form = _Form()
+        self._form = WordForm()
         self._before = ""  # the last visible character that is done with
         self._counted = 0  # up to here in the normal form, words were counted
 
@@ -245,7 +198,7 @@ class Filtering:
         """Whether a word that begins there may count."""
         normal = self._form.text
         before = normal[begin - 1] if begin else self._before
-        return not (self._words.whole_words and _joins(before, normal[begin]))
+        return not (self._words.whole_words and joins(before, normal[begin]))
 
     def _counts(self, span: tuple[int, int], at_end: bool) -> bool | None:
         """Whether a word is whole; None = the character behind it says."""
@@ -256,8 +209,8 @@ class Filtering:
         marks = [mark for mark, _ in self._form.marks]
         for after in [*normal[end : end + 1], *marks][:1]:
             # No word ends between a letter and its marks.
-            return not (_spaced(normal[end - 1]) and (_spaced(after) or unicodedata.combining(after)))
-        return True if at_end or not _spaced(normal[end - 1]) else None
+            return not (spaced(normal[end - 1]) and (spaced(after) or unicodedata.combining(after)))
+        return True if at_end or not spaced(normal[end - 1]) else None
 
 
 class FilteredTextPipe(HeldText):
@@ -308,54 +261,6 @@ class FilteredTextPipe(HeldText):
                 except Exception:
                     log.exception("on_hit failed; the narration goes on")
         return text
-
-
-def word_form(word: str) -> str:
-    """The normal form of a word.
-
-    Raises:
-        UsageError: it cannot be looked for, as for `WordFilter`.
-    """
-    form = _Form()
-    for character in word if isinstance(word, str) else "":
-        form.add(character, 0)
-        if len(form.marks) > RUN:
-            raise UsageError(f"{word!r} in the list of words holds more than {RUN} marks in one run")
-    form.settle()
-    if not form.text:
-        raise UsageError(f"{word!r} in the list of words: give text with at least one visible character")
-    if unicodedata.combining(form.text[0]):
-        raise UsageError(f"{word!r} in the list of words begins with a mark; give the letter that it stands on")
-    return form.text
-
-
-def _becomes(marks: Sequence[str], run: str, ends: bool) -> bool:
-    """Whether marks, and more that may follow, can come to be a run in canonical order; `ends` = or to begin with it.
-
-    Those of one class keep their order (Unicode 3.11), so that what follows stands behind those of its class.
-    """
-    top = unicodedata.combining(run[-1])
-    for kind in set(map(unicodedata.combining, marks)):
-        if ends and kind > top:
-            continue
-        given = "".join(mark for mark in marks if unicodedata.combining(mark) == kind)
-        wanted = "".join(mark for mark in run if unicodedata.combining(mark) == kind)
-        if not (wanted.startswith(given) or (ends and kind == top and given.startswith(wanted))):
-            return False
-    return True
-
-
-def _joins(left: str, right: str) -> bool:
-    """Both belong to one word of an alphabet: no space is written between words of Chinese, Japanese or Thai."""
-    return bool(left and right and _spaced(left) and _spaced(right))
-
-
-@lru_cache(maxsize=4096)
-def _spaced(character: str) -> bool:
-    if not (character.isalnum() or unicodedata.category(character).startswith("M")):
-        return False
-    name = unicodedata.name(character, "")
-    return not name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
 
 
 def _automaton() -> Any:
