@@ -6,7 +6,9 @@ import sys
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -191,7 +193,7 @@ UNITS = (
 def test_reading_claims_takes_time_in_proportion_to_the_text(unit: str) -> None:
     def seconds(characters: int) -> float:
         text = (unit * (characters // len(unit) + 1))[:characters]
-        return min(_timed(lambda: claims(text)) for _ in range(3))
+        return min(_timed(partial(claims, text)) for _ in range(3))
 
     # Four times the text: a reader that looks at everything before each place would take sixteen times as long.
     assert seconds(12_000) / seconds(3_000) < 10
@@ -208,10 +210,7 @@ def test_a_sentence_costs_the_same_among_many_brands() -> None:
     few, many = (KnownNames([f"Brand{number} Works" for number in range(count)]) for count in (5, 5000))
     for names in (few, many):
         assert claims("It is by BRAND3  works, not by Brand 3.", names)[0].said == "BRAND3  works"
-    steps = [
-        _steps(lambda names=names: claims("It is made of oak by hand, and Brand3 Works.", names))
-        for names in (few, many)
-    ]
+    steps = [_steps(partial(claims, "It is made of oak by hand, and Brand3 Works.", names)) for names in (few, many)]
     assert steps[0] == steps[1]
 
 
@@ -219,7 +218,7 @@ def _steps(call: Callable[[], object]) -> int:
     """Lines of Python that a call runs."""
     count = 0
 
-    def watch(frame: FrameType, event: str, _: object) -> object:
+    def watch(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal count
         count += event == "line"
         return watch
