@@ -79,7 +79,7 @@ def word_form(word: str) -> str:
         if len(form.marks) > RUN:
             raise UsageError(f"{word!r} in the list of words holds more than {RUN} marks in one run")
     form.settle()
-    if not form.text:
+    if not form.text.strip():
         raise UsageError(f"{word!r} in the list of words: give text with at least one visible character")
     if unicodedata.combining(form.text[0]):
         raise UsageError(f"{word!r} in the list of words begins with a mark; give the letter that it stands on")

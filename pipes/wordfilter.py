@@ -32,6 +32,8 @@ __all__ = ["Action", "FilteredTextPipe", "Filtering", "WordFilter"]
 log = logging.getLogger(__name__)
 
 Action = Literal["mask", "stop"]
+PART = 256
+"""Characters of a piece that are looked through at once."""
 
 
 class WordFilter:
@@ -143,8 +145,12 @@ class Filtering:
 
     def push(self, text: str) -> str:
         """The next piece; gives what may be seen of it and of what was held back."""
+        # In parts: how a text is split changes nothing (W5), and what is held does not grow with it.
+        return "".join([self._push(text[at : at + PART]) for at in range(0, len(text), PART)])
+
+    def _push(self, part: str) -> str:
         shown = ""
-        for character in text:
+        for character in part:
             if self.stopped:
                 return shown
             self._form.add(character, len(self._text))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multimodal.errors import PipeError, UsageError
-from multimodal.pipes.wordfilter import FilteredTextPipe, WordFilter
+from multimodal.pipes.wordfilter import PART, FilteredTextPipe, Filtering, WordFilter
 from multimodal.sync.conformance import check_text_pipe
 from multimodal.sync.folding import RUN, folded
 from multimodal.values import Token
@@ -316,11 +316,27 @@ def test_a_filtered_pipe_keeps_the_contract() -> None:
     )
 
 
+def test_one_long_piece_is_looked_through_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    let_out = Filtering._let_out
+
+    def watched(self: Filtering, *, all_of_it: bool) -> str:
+        held.append(self.held)
+        return let_out(self, all_of_it=all_of_it)
+
+    monkeypatch.setattr(Filtering, "_let_out", watched)
+    text = "a damned damn thing, " * 3_000
+    assert WordFilter(["damn"]).seen(text) == text.replace("damn", "****")
+    assert max(held) < 2 * PART
+    assert len(held) < 2 * len(text) / PART
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
         (lambda: WordFilter("damn"), "one string"),
         (lambda: WordFilter(["\u200b"]), "at least one visible"),
+        (lambda: WordFilter([" "]), "at least one visible"),
         (lambda: WordFilter([3]), "at least one visible"),  # type: ignore[list-item]
         (lambda: WordFilter(["\u200b\u0308x"]), "begins with a mark"),
         (lambda: WordFilter(["x" + "\u0308" * (RUN + 1)]), "more than 30 marks"),
