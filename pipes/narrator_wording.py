@@ -19,7 +19,7 @@ from multimodal.pipes.narrator_openings import (
     Opening,
 )
 from multimodal.pipes.narrator_plan import MANNERS, Plan, Said, grammar
-from multimodal.pipes.planner_base import neat
+from multimodal.pipes.planner_base import filled, neat, stopped
 from multimodal.pipes.planner_en import English
 from multimodal.pipes.planner_en_words import FORMS, SIDES, VERBS
 
@@ -35,7 +35,7 @@ def greeted(shop: str, name: str) -> str:
         shop: the shop's name; "" = none.
         name: word of `GREETINGS`.
     """
-    return GREETINGS[name].format(to_shop=f" to {shop}" if shop else "")
+    return filled(GREETINGS[name], {"to_shop": f" to {shop}" if shop else ""})
 
 
 def closed(name: str) -> str:
@@ -50,18 +50,18 @@ def spoken(plan: Plan) -> str:
     lines = [*plan.lines]
     consumed = opening.needs not in ("", "verb", "less", "more")
     value = lines.pop(0)[0].value if consumed else ""
-    said = [opening.text.format_map({**slots, "v": value})]
+    said = [filled(opening.text, {**slots, "v": value})]
     if opening.needs == "verb":
-        said[0] += f" {_line(lines.pop(0), words, plan.manner)}."
+        said[0] += f" {stopped(_line(lines.pop(0), words, plan.manner))}"
     told = int(opening.needs == "verb")
     for line in lines:
         if line[0].form in ("verb", "side"):
-            said.append(f"{_begun(line, words, plan.manner, told)}.")
+            said.append(stopped(_begun(line, words, plan.manner, told)))
             told += 1
         else:
-            said.append(f"{neat(_line(line, words, plan.manner))}.")
+            said.append(stopped(neat(_line(line, words, plan.manner))))
     if plan.tail:
-        said.append(TAILS[plan.tail].format_map(slots))
+        said.append(filled(TAILS[plan.tail], slots))
     return " ".join(said)
 
 
@@ -77,13 +77,16 @@ def opening_of(text: str, title: str) -> str:
         return ""
     # The title may hold anything; behind it the forms are plain words.
     marked = f"{text[:at]}\0{text[at + len(title) :]}"
-    fits = [one for one in OPENINGS if _pattern(one).match(marked)]
+    ended = stopped(title) == title
+    fits = [one for one in OPENINGS if _pattern(one, ended).match(marked)]
     return max(fits, key=lambda one: len(one.text), default=Opening("", "")).name
 
 
 @cache
-def _pattern(opening: Opening) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+)\}", opening.text)
+def _pattern(opening: Opening, ended: bool) -> re.Pattern[str]:
+    """What an opening looks like; `ended` = the title has a stop of its own, behind which there is none of ours."""
+    text = re.sub(r"(\{the\})\.", r"\1", opening.text, flags=re.IGNORECASE) if ended else opening.text
+    parts = re.split(r"\{(\w+)\}", text)
     found = [re.escape(part) if number % 2 == 0 else _either(part) for number, part in enumerate(parts)]
     return re.compile("".join(found) + (r"\s" if opening.needs == "verb" else ""))
 

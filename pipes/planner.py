@@ -22,7 +22,7 @@ from multimodal.pipes import planner_en_words, planner_zh
 from multimodal.pipes.boundary_signs import SHORT
 from multimodal.pipes.fact_words import CODE_NAMES
 from multimodal.pipes.facts import LANGUAGES, Fact, FactSheet, parts_of
-from multimodal.pipes.planner_base import Clause, Family, Links, Picker, neat
+from multimodal.pipes.planner_base import Clause, Family, Links, Picker, filled, neat, stopped
 from multimodal.pipes.planner_en import English
 from multimodal.pipes.planner_zh import Chinese, spaced
 
@@ -87,7 +87,7 @@ def plan_passages(
     greeting, closing = picker.pick("greeting", own.GREETINGS), picker.pick("closing", own.CLOSINGS)
     shared = {sheet.values("品牌" if language == "zh" else "brand") for sheet in sheets}
     told = _Told(picker, language, shop, most, skip_brand=len(shared) == 1 and len(sheets) > 1)
-    passages = [Passage(greeting.format(to_shop=to_shop), None, greeting)]
+    passages = [Passage(filled(greeting, {"to_shop": to_shop}), None, greeting)]
     for number, sheet in enumerate(sheets):
         place = "first" if number == 0 else "last" if number == len(sheets) - 1 else ""
         passages.append(told.passage(sheet, place))
@@ -178,7 +178,7 @@ class _Told:
         slots = {key: text for key, (text, _) in said.items()}
         slots |= {"desc": noun, "Desc": sentences[0] if sentences else ""}
         parts = [spaced(family.text, {**words.words, **slots})] if self._language == "zh" else []
-        parts = parts or [family.text.format_map({**words.words, **slots})]
+        parts = parts or [filled(family.text, {**words.words, **slots})]
         if described:
             begun = "esc}" in family.text
             parts += sentences[1:] if begun else [words.introduced(sentences[0], noun), *sentences[1:]]
@@ -196,7 +196,7 @@ class _Told:
         else:
             body = words.sentences(clauses)
             if price_left is not None:
-                body.append(neat(words.price(price_left)) + words.stop)
+                body.append(stopped(neat(words.price(price_left)), words.stop))
         facts += [each for fact, values in chosen for each in sheet.facts if each.name == fact.name]
         facts += [price_left] if price_left else []
         self._before, self._price_said = sheet, price

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
 import msgspec
 
 from multimodal.pipes.facts import Fact
 
-__all__ = ["Clause", "Family", "Links", "Picker", "neat", "words_of"]
+__all__ = ["Clause", "Family", "Links", "Picker", "filled", "neat", "stopped", "words_of"]
 
 _T = TypeVar("_T")
+
+_SLOT = re.compile(r"\{(\w+)\}([.。]?)")
+_ENDED = {".": re.compile("[.!?…][\"'”’]*$"), "。": re.compile("[。！？!?…][\"'”’」』]*$")}
+"""By the stop that would follow: what has an end of its own. A full stop of Latin letters ends no Chinese sentence."""
 
 Links = dict[str, tuple[str, Fact]]
 """Words that tie a product to the one before it, and the fact they say, by slot."""
@@ -84,6 +89,21 @@ class Picker:
 def neat(text: str) -> str:
     """Our own words at the beginning of a sentence."""
     return text[:1].upper() + text[1:]
+
+
+def filled(form: str, slots: Mapping[str, str]) -> str:
+    """A form with its slots filled; its stop behind a value that has one of its own ("N. N.") is left out."""
+
+    def value(slot: re.Match[str]) -> str:
+        name, stop = slot.groups()
+        return stopped(slots[name], stop) if stop else slots[name]
+
+    return _SLOT.sub(value, form)
+
+
+def stopped(text: str, stop: str = ".") -> str:
+    """Words as a sentence: with a stop, unless they end in one."""
+    return text if _ENDED[stop].search(text) else text + stop
 
 
 def words_of(text: str) -> frozenset[str]:

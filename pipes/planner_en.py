@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from multimodal.pipes.facts import Fact, FactSheet, parts_of
-from multimodal.pipes.planner_base import Clause, Links, Picker, neat
+from multimodal.pipes.planner_base import Clause, Links, Picker, filled, neat, stopped
 from multimodal.pipes.planner_en_words import (
     ARTICLED,
     ASIDES,
@@ -22,7 +22,6 @@ from multimodal.pipes.planner_en_words import (
     NOUN_BEGINS,
     NOUNS,
     ORDERS,
-    PLURALS,
     PRICES,
     PRICES_FROM,
     RELATIVE,
@@ -32,6 +31,7 @@ from multimodal.pipes.planner_en_words import (
     VALUE_VERBS,
     VERBS,
 )
+from multimodal.pipes.planner_number import head_of, names_several
 
 __all__ = ["English"]
 
@@ -52,12 +52,10 @@ class English:
     def __init__(self, sheet: FactSheet, picker: Picker) -> None:
         self._picker = picker
         title = sheet.title
-        head = CUT.split(title, maxsplit=1)[0].strip() or title
-        last = head.split()[-1].casefold() if head.split() else ""
-        plural = last in PLURALS or (len(last) > 3 and last.endswith("s") and not SINGULARS.search(last))
+        last = (head_of(title).split() or [""])[-1].casefold()
         plain = len(title.split()) <= 5 and CUT.search(title) is None and title.isascii() and title[:1].isalnum()
         self.the = f"the {title}" if plain and not ARTICLED.match(title) else title
-        self._number = int(plural)
+        self._number = int(names_several(sheet))
         # By which it may be called after its title was said; "" = by a pronoun only.
         self.noun = last if last in NOUNS and plain and len(title.split()) > 1 else ""
         self.words = {key: forms[self._number] for key, forms in FORMS.items()}
@@ -98,7 +96,7 @@ class English:
         """The first sentence of a description as a sentence of its own; `noun` = `noun_phrase` of it."""
         if not noun or self._picker.pick("introduced", (True, False)):
             return sentence
-        return f"{neat(self.words['it'])} {self.words['is']} {noun}."
+        return stopped(f"{neat(self.words['it'])} {self.words['is']} {noun}")
 
     def links(self, before: FactSheet | None, sheet: FactSheet) -> Links:
         """What this product has in common with the one before, for transitions: nothing but what both sheets say."""
@@ -207,18 +205,19 @@ class English:
                 and "," not in verbs[0]
                 and costs not in verbs[0]
             ):
-                out.append(f"{neat(taken[0][len(self.words['is']) + 1 :])}, {self.words['it']} {verbs.pop(0)}.")
+                out.append(f"{neat(taken[0][len(self.words['is']) + 1 :])}, {self.words['it']} {verbs.pop(0)}")
                 continue
-            out.append(f"{self._begun(bool(out), _listed(taken))}.")
+            out.append(self._begun(bool(out), _listed(taken)))
         own = [clause.text for clause in clauses if clause.form == "own"]
         if out and own and "," not in out[-1] and " and " not in out[-1] and self._picker.chance(0.5):
-            out[-1] = f"{out[-1][:-1]}, and {own.pop(0)}."
+            out[-1] = f"{out[-1]}, and {own.pop(0)}"
         while own:
             if len(own) > 1 and self._picker.pick("own", (True, False)):
-                out.append(f"{neat(own.pop(0))}, and {own.pop(0)}.")
+                out.append(f"{neat(own.pop(0))}, and {own.pop(0)}")
             else:
-                out.append(f"{neat(own.pop(0))}.")
-        return out + [f"{neat(clause.text)}." for clause in clauses if clause.form == "alone"]
+                out.append(neat(own.pop(0)))
+        out += [neat(clause.text) for clause in clauses if clause.form == "alone"]
+        return [stopped(sentence) for sentence in out]
 
     def _begun(self, again: bool, verbs: str) -> str:
         """Subject and verbs; a further sentence about the same thing says so now and then."""
@@ -235,7 +234,7 @@ class English:
 
     def fill(self, form: str, value: str) -> str:
         """A form with this product's number and a value."""
-        return form.format_map({**self.words, "v": value})
+        return filled(form, {**self.words, "v": value})
 
 
 def _with_aside(said: str) -> bool:

@@ -25,7 +25,6 @@ __all__ = [
     "NOUN_BEGINS",
     "NO_DYES",
     "ORDERS",
-    "PLURALS",
     "PRICES",
     "PRICES_FROM",
     "RELATIVE",
@@ -194,7 +193,6 @@ NOUNS = words_of(
     "wallet watch bookends bookend can"
 )
 """Nouns by which a product may be called after its title was said."""
-PLURALS = words_of("bookends boots earrings gloves headphones jeans shoes sneakers trousers scissors")
 SINGULARS = re.compile(r"(?:ss|us|is|os|as|[’']s|series|lens|news|chess)$", re.IGNORECASE)
 CUT = re.compile(r"\s[-–—|]\s|[,(:/]|\s(?:with|for|in|of|by|from|and|&|\+)\s")
 ARTICLED = re.compile(r"(?:the|an?|my|our|your|this|that)\b", re.IGNORECASE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from multimodal.pipes.facts import Fact, FactSheet, parts_of
-from multimodal.pipes.planner_base import Clause, Family, Links, Picker, words_of
+from multimodal.pipes.planner_base import Clause, Family, Links, Picker, stopped, words_of
 
 __all__ = ["CLOSINGS", "FAMILIES", "GREETINGS", "Chinese", "spaced"]
 
@@ -219,8 +219,8 @@ class Chinese:
             taken, short = short[:take], short[take:]
             verb = taken[0].form == "verb" and taken[0].text[0] in "用能重高"
             subject = self._picker.pick("subject", ("", "它", "")) if verb else ""
-            out.append(f"{subject}{'，'.join(clause.text for clause in taken)}。")
-        return out + [f"{clause.text}。" for clause in clauses if clause.form == "alone"]
+            out.append(stopped(f"{subject}{'，'.join(clause.text for clause in taken)}", self.stop))
+        return out + [stopped(clause.text, self.stop) for clause in clauses if clause.form == "alone"]
 
     def fill(self, form: str, value: str, name: str = "") -> str:
         """A form with a value, a space between ideographs and what is not."""
@@ -238,8 +238,11 @@ _SEAM = re.compile(
     "(?<=[0-9A-Za-z])\x01\x00(?=[0-9A-Za-z])|(?<=[\u4e00-\u9fff])[\x00\x01]+(?=[0-9A-Za-z])|(?<=[0-9A-Za-z%])[\x00\x01]+(?=[\u4e00-\u9fff])"
 )
 
+_TWICE = re.compile("([。！？!?…][\"'”’」』]*\x01)。")
+"""A stop of ours behind a value that has one of its own."""
+
 
 def spaced(form: str, words: dict[str, str]) -> str:
     """Fill a form, with a space where a value of Latin letters or digits meets an ideograph of the form."""
     marked = form.format_map({key: f"\x00{value}\x01" for key, value in words.items()})
-    return _SEAM.sub(" ", marked).replace("\x00", "").replace("\x01", "")
+    return _SEAM.sub(" ", _TWICE.sub("\\1", marked)).replace("\x00", "").replace("\x01", "")

@@ -9,7 +9,7 @@ from string import Formatter
 from multimodal.pipes.extractive import narrator_split
 from multimodal.pipes.facts import Fact, FactSheet
 from multimodal.pipes.planner import MOST, families, said_in, sayable
-from multimodal.pipes.planner_base import Picker, neat
+from multimodal.pipes.planner_base import Picker, filled, neat, stopped
 from multimodal.pipes.planner_en import English
 from multimodal.pipes.planner_zh import Chinese, spaced
 from multimodal.sync.cues import mention_end
@@ -43,7 +43,9 @@ def passage_instead(sheet: FactSheet, said: str, facts: Sequence[Fact] = (), *, 
     left = [(fact, values) for fact, values in groups if fact in asked and not said_in(fact, said)]
     sentences = [] if mention_end(said, (sheet.title, *sheet.aliases)) is not None else [_opening(words, picker)]
     sentences += words.sentences([words.clause(fact, values) for fact, values in left])
-    sentences += [neat(words.price(fact)) + words.stop for fact in priced if fact in asked and not said_in(fact, said)]
+    sentences += [
+        stopped(neat(words.price(fact)), words.stop) for fact in priced if fact in asked and not said_in(fact, said)
+    ]
     return ("" if chinese else " ").join(sentence.strip() for sentence in sentences)
 
 
@@ -64,4 +66,4 @@ def _opening(words: English | Chinese, picker: Picker) -> str:
     # Some compare prices, which they do without a slot.
     plain = [text for text in fits if not any(word in text for word in ("price", "less", "价格"))]
     chosen = picker.pick("family", plain)
-    return spaced(chosen, words.words) if language == "zh" else chosen.format_map(words.words)
+    return spaced(chosen, words.words) if language == "zh" else filled(chosen, words.words)

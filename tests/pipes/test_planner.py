@@ -16,8 +16,9 @@ from multimodal.pipes.fact_words import CODE_NAMES, COLOUR_WORDS, MATERIAL_WORDS
 from multimodal.pipes.facts import LANGUAGES, Fact, FactSheet, kind_of
 from multimodal.pipes.guard import FactGuard
 from multimodal.pipes.planner import Passage, families, plan_passages, said_in
-from multimodal.pipes.planner_base import words_of
+from multimodal.pipes.planner_base import filled, stopped, words_of
 from multimodal.pipes.planner_en_words import CLOSINGS, GREETINGS, PRICES, PRICES_FROM
+from multimodal.pipes.planner_number import names_several
 from multimodal.sync.cues import mention_end
 
 DEMO = Path(__file__).parents[2] / "assets" / "demo"
@@ -233,3 +234,87 @@ def test_the_fact_guard_finds_nothing_to_say_against_it(language: str) -> None:
     for seed in range(10):
         told, passages = tour(language, seed, most=8, count=16)
         assert FactGuard(told).violations("\n\n".join(passage.text for passage in passages)) == []
+
+
+@pytest.mark.parametrize(
+    ("title", "several"),
+    [
+        ("Quarry Bookends", True),
+        ("Scissors", True),
+        ("C.A.T. Boots", True),
+        ("Harbour Mugs", True),
+        ("Oak Shelves", True),
+        ("TIN CUPS", True),
+        ("Wine Glasses, set of six", True),
+        ("Slippers - Felt (2 pieces)", True),
+        ("Two Widgets", True),
+        ("12 Widgets", True),
+        ("Ulysses", False),
+        ("Les Miserables", False),
+        ("Great Expectations", False),
+        ("Harris", False),
+        ("Glass", False),
+        ("Looking Glass", False),
+        ("Chess", False),
+        ("Summer Dress", False),
+        ("Canvas", False),
+        ("Halo Atlas", False),
+        ("Lens", False),
+        ("Box of Matches", False),
+        ("Lamp for Candles", False),
+        ("1984", False),
+        ("", False),
+    ],
+)
+def test_only_a_plural_that_is_known_is_several_things(title: str, several: bool) -> None:
+    assert names_several(FactSheet("a", title)) is several
+
+
+def test_the_sheet_may_say_that_it_is_several_things_or_a_work() -> None:
+    for description in ("These sit on any desk.", "Two widgets of brass.", "A pair of widgets.", "They last."):
+        assert names_several(FactSheet("a", "Brass Widgets", description=description))
+        assert not names_several(FactSheet("a", "Brass Widget", description=description))
+    assert not names_several(FactSheet("a", "Brass Widgets", description="A widget."))
+    assert not names_several(FactSheet("a", "Trainspotting Boots", facts=(Fact("Author", "I. W.", "text"),)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_thing_costs_and_several_cost(seed: int) -> None:
+    price, pages = Fact("price", "14 euros", "price"), Fact("pages", "736", "number")
+    told = [FactSheet("u", "Ulysses", facts=(price, pages)), FactSheet("q", "Quarry Bookends", facts=(price,))]
+    one, several = (passage.text for passage in plan_passages(told, seed=seed)[1:-1])
+    assert not re.search(r"\b(?:they|them|have|cost|are|come|sell)\b", one, re.IGNORECASE), one
+    assert not re.search(r"\b(?:it|has|costs|is yours|comes|sells)\b", several, re.IGNORECASE), several
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("ends", ["N. N.", "Jam!", "Who?", "And so on…", 'the "End."', "好吃！", "结束。"])
+def test_a_value_with_a_stop_of_its_own_gets_no_second(language: str, ends: str) -> None:
+    name = "author" if language == "en" else "作者"
+    facts = (
+        Fact(name, ends, "text"),
+        Fact("maker", ends, "text"),
+        Fact("price" if language == "en" else "价格", "5", "price"),
+    )
+    twice = re.compile(re.escape(ends) + (r"\." if language == "en" else "。"))
+    if (ends[-1] in "。！") is (language == "zh"):
+        for seed in range(12):
+            told = [
+                FactSheet("a", ends, facts=facts, language=language),
+                FactSheet("b", f"Tin {ends}", language=language),
+            ]
+            for passage in plan_passages(told, shop=ends, language=language, seed=seed, most=8):
+                assert not twice.search(passage.text), passage.text
+
+
+def test_a_sentence_has_one_stop() -> None:
+    assert [stopped(text) for text in ("A", "A.", "A!", 'A."', "A (approx.)", "")] == [
+        "A.",
+        "A.",
+        "A!",
+        'A."',
+        "A (approx.).",
+        ".",
+    ]
+    assert [stopped(text, "。") for text in ("A", "A.", "好。", "好！”")] == ["A。", "A.。", "好。", "好！”"]
+    assert filled("To {a}. By {b}, {a}.", {"a": "B. & Co.", "b": "{a}."}) == "To B. & Co. By {a}., B. & Co."
