@@ -19,6 +19,7 @@ __all__ = ["add_narrator", "behind_blocklist", "blocklist_of", "narrator_of", "n
 _DEFAULTS: dict[str, Any] = {
     "narrator": "extractive",
     "model": "",
+    "api_key_env": "",
     "lang": None,
     "tone": "warm",
     "words": 40,
@@ -34,12 +35,20 @@ def add_narrator(group: Any) -> None:
     group.add_argument(
         "--narrator",
         default=_DEFAULTS["narrator"],
-        metavar="script|extractive|local|URL",
+        metavar="script|extractive|local|URL[,URL...]",
         help="extractive (default) = sentences planned from the catalogue's own facts, no model; script = the demo's"
         " written words, or a catalogue's plain ones; local = a small language model on this machine, in English, which"
-        " the first tour fetches (93 MB); URL = an OpenAI-compatible server",
+        " the first tour fetches (93 MB); URL = an OpenAI-compatible server; of several with"
+        " commas between, the least busy one that is well is asked",
     )
     group.add_argument("--model", default=_DEFAULTS["model"], metavar="NAME", help="the model of the server at URL")
+    group.add_argument(
+        "--api-key-env",
+        default=_DEFAULTS["api_key_env"],
+        metavar="VARIABLE",
+        help="the environment variable that holds the key of the servers at URL; a key itself is no option, as every"
+        " user of a machine sees its command lines",
+    )
     group.add_argument(
         "--lang", default=None, metavar="en|zh", help="language of the narration (default: the catalogue's)"
     )
@@ -89,7 +98,15 @@ def narrator_of(options: argparse.Namespace) -> Narrator:
     from multimodal.demos.product_tour.narrators import Narrator, language_of
 
     language_of((), options.lang)
-    return Narrator(options.narrator, options.model, options.tone, options.words, options.seed, options.guard)
+    return Narrator(
+        options.narrator,
+        options.model,
+        options.tone,
+        options.words,
+        options.seed,
+        options.guard,
+        options.api_key_env,
+    )
 
 
 def blocklist_of(options: argparse.Namespace) -> Blocklist | None:
@@ -137,5 +154,5 @@ def narrator_words(options: argparse.Namespace) -> list[str]:
     words = []
     for name, usual in _DEFAULTS.items():
         if getattr(options, name) != usual:
-            words += [f"--{name}", str(getattr(options, name))]
+            words += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
     return words

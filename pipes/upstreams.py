@@ -149,7 +149,9 @@ def together(failures: Sequence[PipeError | RefusedError]) -> PipeError | UsageE
 
 def _checked(url: str) -> str:
     if isinstance(url, str) and "@" in (url.partition("://")[2] or url).partition("/")[0]:
-        raise UsageError("base_url holds a user or a password, which would be in every log; give api_key=... instead")
+        raise UsageError(
+            "base_url holds a user or a password, which would be in every log; give api_key=..., or --api-key-env NAME"
+        )
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
         good = parts is not None and parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

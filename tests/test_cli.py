@@ -217,6 +217,8 @@ def test_a_server_that_checks_is_given_every_option() -> None:
         "http://h/v1",
         "--model",
         "m",
+        "--api-key-env",
+        "K",
         "--lang",
         "zh",
         "--tone",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, get_args
@@ -16,8 +17,10 @@ from multimodal.pipes.guard import FactGuard
 from multimodal.pipes.guarded import GuardedTextPipe, GuardMode
 from multimodal.pipes.guided import GuidedTextPipe
 from multimodal.pipes.guided_prompt import TONES, WORDS, Message, guided_turns
+from multimodal.pipes.openai_stream import bearer
 from multimodal.pipes.planner import plan_passages
 from multimodal.pipes.stand_in import stand_in
+from multimodal.pipes.upstreams import Upstreams
 from multimodal.pipes.whole_words import WholeWords
 from multimodal.values import Product
 
@@ -43,17 +46,20 @@ class Narrator(msgspec.Struct, frozen=True):
     """Who tells a tour, and how; as the options of `multimodal tour`.
 
     Args:
-        name: ``script``, ``extractive``, ``local``, or the URL of an OpenAI-compatible server, up to ``/v1``.
+        name: ``script``, ``extractive``, ``local``, or the URL of an OpenAI-compatible server, up to ``/v1``; several of
+            one model with commas between.
         model: as that server calls it; only with a URL.
         tone: ``plain``, ``warm`` or ``brisk``; only for a model at a URL.
         words: said of a product, about; only for a model at a URL.
         seed: another one gives other words: of the extractive narrator, of the local one's prompts, and of a server
             that takes seeds.
         guard: what the fact guard does with a model's false sentence: one of `GUARDS`; "" = ``hold``.
+        api_key_env: the environment variable that holds the key of the servers; "" = they ask for none.
 
     Raises:
-        UsageError: another name, a URL without a model, or what this narrator has no use for: a model, tone or length
-            without a URL, a guard where no model speaks, a seed of the script.
+        UsageError: another name, a URL that is none, a URL without a model, a variable without a key, or what this
+            narrator has no use for: a model, key, tone or length without a URL, a guard where no model speaks, a seed
+            of the script.
     """
 
     name: str = DEFAULT
@@ -62,8 +68,11 @@ class Narrator(msgspec.Struct, frozen=True):
     words: int = WORDS
     seed: int = 0
     guard: str = ""
+    api_key_env: str = ""
 
     def __post_init__(self) -> None:
+        if self.remote:
+            self.servers()  # before any message repeats the name: a password may be in it
         if not self.remote and self.name not in (SCRIPT, EXTRACTIVE, LOCAL):
             raise UsageError(
                 f"--narrator {self.name} is unknown; use script, extractive, local or the http(s) URL of an "
@@ -71,6 +80,7 @@ class Narrator(msgspec.Struct, frozen=True):
             )
         if self.remote and not self.model:
             raise UsageError(f"--narrator {self.name} is a server; name its model with --model NAME")
+        self.key()
         if self.model and not self.remote:
             raise UsageError(f"--model {self.model} is for a narrator at a URL; --narrator {self.name} takes none")
         if self.tone not in TONES:
@@ -92,7 +102,42 @@ class Narrator(msgspec.Struct, frozen=True):
     @property
     def remote(self) -> bool:
         """Whether it speaks from a server."""
-        return self.name.startswith(("http://", "https://"))
+        return any(url.startswith(("http://", "https://")) for url in self._urls())
+
+    def _urls(self) -> list[str]:
+        return [url.strip() for url in self.name.split(",")]
+
+    def servers(self) -> Upstreams:
+        """The servers it speaks from.
+
+        Raises:
+            UsageError: one of them is no URL.
+        """
+        if not all(urls := self._urls()):
+            raise UsageError("--narrator has nothing at one side of a comma; give several servers as URL,URL")
+        try:
+            return Upstreams(urls)
+        except UsageError as error:
+            raise UsageError(f"--narrator: {error}") from error
+
+    def key(self) -> str:
+        """The key of its servers, which stands in the environment and nowhere else; "" = none.
+
+        Raises:
+            UsageError: it is not there, cannot be sent, or there is no server to send it to.
+        """
+        name = self.api_key_env
+        if not name:
+            return ""
+        if not self.remote:
+            raise UsageError(f"--api-key-env {name} is for a narrator at a URL; --narrator {self.name} asks no server")
+        if not (key := os.environ.get(name, "")):
+            raise UsageError(
+                f"--api-key-env {name}: this variable is {'empty' if name in os.environ else 'not set'}; give the name of"
+                " the environment variable that holds the key, never the key"
+            )
+        bearer(key, f"--api-key-env {name}: the variable")
+        return key
 
     @property
     def guarding(self) -> str:
@@ -186,7 +231,9 @@ def model_voice(narrator: Narrator, products: Sequence[Product], *, shop: str, l
     if narrator.remote:
         turns = guided_turns(sheets, shop=shop, language=language, tone=narrator.tone, words=narrator.words)
         name, unit, prepare, ready = f"remote: {narrator.model}", "delta", None, None
-        passages: Callable[[], list[_Passage]] = partial(_remote, narrator, turns, sheets)
+        # One list of servers for all viewers: how busy they are, and which have failed, is the same for each.
+        servers = narrator.servers()
+        passages: Callable[[], list[_Passage]] = partial(_remote, narrator, servers, turns, sheets)
     else:
         from multimodal.pipes.local_narrator import LocalNarrator
 
@@ -242,16 +289,17 @@ def _local(local: LocalNarrator, sheets: Sequence[FactSheet]) -> list[_Passage]:
     ]
 
 
-def _remote(narrator: Narrator, turns: Sequence[list[Message]], sheets: Sequence[FactSheet]) -> list[_Passage]:
+def _remote(
+    narrator: Narrator, servers: Upstreams, turns: Sequence[list[Message]], sheets: Sequence[FactSheet]
+) -> list[_Passage]:
     from multimodal.pipes.remote import RemoteTextPipe
-    from multimodal.pipes.upstreams import Upstreams
 
-    # One list of servers for all answers of a tour: what failed for one product is not asked first for the next.
-    servers = Upstreams(narrator.name)
-    return [
-        _Passage(
-            partial(RemoteTextPipe, servers, narrator.model, messages, max_tokens=ANSWER_TOKENS, seed=narrator.seed),
-            sheet,
-        )
-        for messages, sheet in zip(turns, sheets, strict=True)
-    ]
+    ask = partial(
+        RemoteTextPipe,
+        servers,
+        narrator.model,
+        max_tokens=ANSWER_TOKENS,
+        seed=narrator.seed,
+        api_key=narrator.key(),
+    )
+    return [_Passage(partial(ask, messages), sheet) for messages, sheet in zip(turns, sheets, strict=True)]
