@@ -44,7 +44,7 @@ BENCHES = {
     "detok": "text of token ids at 250 and 4,000 tokens, beside transformers' TextStreamer",
     "estimate": "what `multimodal estimate` says, beside the memory and speed of real processes",
     "first-text": "when the first text is there: blocking generate beside a stream processor, pictures on",
-    "guard": "fact guard and word filter: cost of a token, longest hold-back, recall and false alarms",
+    "guard": "fact guard and word filter: cost of a token and of a sentence, hold-back, recall, false alarms",
     "hol": "how long words wait while pictures flow: eight disciplines, five roads, aiortc and Chromium",
     "images": "a 3000-px photograph to 800 px beside plain Pillow and pyvips, and 195 odd files",
     "import-time": "what `import multimodal` costs and loads",

@@ -19,6 +19,8 @@ def test_a_short_run_measures_every_layer_and_judges_the_sentences() -> None:
         assert values[f"both, {language}: CPU per token"] > 0
         assert values[f"guard, {language}: longest hold-back"] > 3
         assert values[f"filter, {language}: longest hold-back"] < told["ours"]["longest_word"]
+    assert values["a sentence among 1,600 products beside 50"] > 0
+    assert told["ours"]["make_s"].keys() == {"50", "1600"}
     assert values["recall, first 200 false sentences"] >= 0.98
     assert values["false alarms, first 200 true sentences"] <= 0.02
     assert told["ours"]["words"] == guard.WORDS

@@ -2,8 +2,9 @@
 
 The narration is the demo tour in English and one in Chinese by the extractive narrator, token by token and without
 pauses: bare, behind the guard (`hold`), behind a filter of 10,000 words, behind both. What a layer costs is what a
-token costs with it, less what it costs bare, round by round in turn. Recall and false alarms are those of
-tests/pipes/guard_sentences.py, which is in a checkout only.
+token costs with it, less what it costs bare, round by round in turn. What a sentence costs in a large catalogue is
+measured on invented products, each with a brand and a model of its own; how long such a guard takes to make is told
+beside it. Recall and false alarms are those of tests/pipes/guard_sentences.py, which is in a checkout only.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,6 +31,7 @@ from multimodal.pipes.facts import FactSheet
 from multimodal.pipes.guard import FactGuard
 from multimodal.pipes.guarded import GuardedTextPipe
 from multimodal.pipes.wordfilter import FilteredTextPipe, WordFilter
+from multimodal.values import Product
 
 __all__ = ["run"]
 
@@ -37,6 +40,10 @@ WORDS, ROUNDS = 10_000, 15
 GUARD_BAR_US, FILTER_BAR_US = 100.0, 30.0
 """A layer may cost a token so much: less than a thousandth of the time that a token takes a reader, at 5 a second."""
 RECALL_BAR, ALARMS_BAR = 0.98, 0.02
+SIZES = (50, 1_600, 25_000)
+SENTENCE_BAR_US, GROWTH_BAR = 2_000.0, 3.0
+"""A sentence is judged between two tokens, on the event loop: it may hold others up no longer than a token's own work
+does, and in the largest catalogue not much longer than in the smallest. Caches are colder in a large one."""
 
 Layer = Callable[[AsyncIterator[str]], Any]
 
@@ -66,6 +73,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             figure(f"both, {language}: longest hold-back", held["both"]["tokens"], "tokens"),
         ]
         ours[language] = {"tokens": len(tokens), "bare_us_per_token": costs["bare"], "held": held}
+    large, ours["make_s"] = _in_large_catalogues(SIZES[:2] if options.quick else SIZES, rounds)
+    figures += large
     figures += _judged(_sentences())
     return report("guard", figures, ours, packages=("pyahocorasick",))
 
@@ -100,6 +109,59 @@ def _costs(tokens: Sequence[str], layers: dict[str, Layer], rounds: int) -> dict
         name: statistics.median(values if name == "bare" else [a - b for a, b in zip(values, bare, strict=True)])
         for name, values in spent.items()
     }
+
+
+def _in_large_catalogues(sizes: Sequence[int], rounds: int) -> tuple[list[Figure], dict[str, float]]:
+    """What a sentence costs by the size of the catalogue, and the seconds that each guard takes to make."""
+    figures: list[Figure] = []
+    made: dict[str, float] = {}
+    first = 0.0
+    for size in sizes:
+        sheets = [_invented(number) for number in range(size)]
+        began = time.process_time()
+        guard = FactGuard(sheets)
+        made[str(size)] = time.process_time() - began
+        spent: list[float] = []
+        for number in range(20 * rounds):
+            sentence = SPOKEN[number % len(SPOKEN)].format(title=sheets[number * 7 % size].title, number=number % size)
+            began = time.process_time()
+            guard.violations(sentence)
+            spent.append(1e6 * (time.process_time() - began))
+        cost = statistics.median(spent)
+        first = first or cost
+        figures.append(figure(f"a sentence among {size:,} products", cost, "us", SENTENCE_BAR_US))
+    figures.append(figure(f"a sentence among {size:,} products beside {sizes[0]}", cost / first, "times", GROWTH_BAR))
+    return figures, made
+
+
+SPOKEN = (
+    "The {title} is made of oak and costs eleven euros. ",
+    "It holds 1.5 litres, comes in red, and is by Brand {number} of Portugal. ",
+    "Have you met the {title}, in stock and handmade in Wales? ",
+    "Good evening, and welcome to a shop of many things: a thousand thanks for coming. ",
+)
+
+
+def _invented(number: int) -> FactSheet:
+    name = "".join("aeioubdfgklmnprst"[number // 17**place % 17] for place in range(4))
+    facts = (
+        ("model", f"MX {number} Pro"),
+        ("material", ("oak", "brass, cotton", "stainless steel", "stoneware")[number % 4]),
+        ("capacity", f"{number % 90 + 1}.5 litres"),
+        ("origin", f"Town {number % 900}"),
+    )
+    text = f"A lamp of {name} make, for rooms of {number} kinds: it stands {number % 70 + 10} centimetres tall in red."
+    product = Product(
+        f"p{number}x",
+        f"{name.title()} Lamp",
+        price=Decimal(10 + number % 400),
+        currency="EUR",
+        brand=f"Brand {number}",
+        availability="in_stock",
+        facts=facts,
+        description=text,
+    )
+    return FactSheet.of(product)
 
 
 async def _bare(tokens: Sequence[str]) -> AsyncIterator[str]:
