@@ -46,8 +46,8 @@ class Narrator(msgspec.Struct, frozen=True):
     """Who tells a tour, and how; as the options of `multimodal tour`.
 
     Args:
-        name: ``script``, ``extractive``, ``local``, or the URL of an OpenAI-compatible server, up to ``/v1``; several of
-            one model with commas between.
+        name: ``script``, ``extractive``, ``local``, or the URL of an OpenAI-compatible server, up to ``/v1``; several
+            servers of one model with commas between.
         model: as that server calls it; only with a URL.
         tone: ``plain``, ``warm`` or ``brisk``; only for a model at a URL.
         words: said of a product, about; only for a model at a URL.
@@ -130,12 +130,15 @@ class Narrator(msgspec.Struct, frozen=True):
         if not name:
             return ""
         if not self.remote:
-            raise UsageError(f"--api-key-env {name} is for a narrator at a URL; --narrator {self.name} asks no server")
-        if not (key := os.environ.get(name, "")):
+            raise UsageError(f"--api-key-env is for a narrator at a URL; --narrator {self.name} asks no server")
+        if name not in os.environ:
+            # What was given is not repeated: it may be the key.
             raise UsageError(
-                f"--api-key-env {name}: this variable is {'empty' if name in os.environ else 'not set'}; give the name of"
-                " the environment variable that holds the key, never the key"
+                "--api-key-env names an environment variable that is not set; set it to the key, and give its name, never"
+                " the key"
             )
+        if not (key := os.environ[name]):
+            raise UsageError(f"--api-key-env {name}: the variable is empty; set it to the key of the servers")
         bearer(key, f"--api-key-env {name}: the variable")
         return key
 

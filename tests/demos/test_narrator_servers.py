@@ -57,8 +57,8 @@ def test_what_is_no_list_of_urls_is_told(name: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (None, "--api-key-env SHOP_KEY: this variable is not set; .*never the key"),
-        ("", "--api-key-env SHOP_KEY: this variable is empty"),
+        (None, "--api-key-env names an environment variable that is not set; .*never the key"),
+        ("", "--api-key-env SHOP_KEY: the variable is empty"),
         ("sk-secret\n", "--api-key-env SHOP_KEY: the variable holds something that an HTTP header cannot carry"),
         ("sk-schl\u00fcssel", "cannot carry"),
     ],
@@ -74,8 +74,15 @@ def test_a_key_that_is_not_there_or_is_none_is_told_before_anything_is_asked(
     for more in ([], ["--check"]):
         assert main(["tour", "--narrator", A, "--model", "m", "--api-key-env", "SHOP_KEY", *more]) == 2
         told = capsys.readouterr()
-        assert "--api-key-env SHOP_KEY" in told.err
+        assert "--api-key-env" in told.err
         assert "sk-" not in told.err + told.out
+
+
+def test_a_key_that_is_given_as_a_name_is_not_repeated() -> None:
+    for narrator in ((A, "m"), ("local", "")):
+        with pytest.raises(UsageError, match="--api-key-env") as caught:
+            Narrator(*narrator, api_key_env="sk_secret")
+        assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["extractive", "script", "local"])
