@@ -134,8 +134,8 @@ class Narrator(msgspec.Struct, frozen=True):
         if name not in os.environ:
             # What was given is not repeated: it may be the key.
             raise UsageError(
-                "--api-key-env names an environment variable that is not set; set it to the key, and give its name, never"
-                " the key"
+                "--api-key-env names an environment variable that is not set; set it to the key, and give its name,"
+                " never the key"
             )
         if not (key := os.environ[name]):
             raise UsageError(f"--api-key-env {name}: the variable is empty; set it to the key of the servers")
