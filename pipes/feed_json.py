@@ -13,7 +13,7 @@ import msgspec
 from multimodal.errors import UsageError
 from multimodal.pipes.feed_rows import FeedPicture, FeedRow, FeedVariant, Offer, Shop
 from multimodal.pipes.feed_source import FeedSource
-from multimodal.pipes.feed_words import items, source, text
+from multimodal.pipes.feed_words import items, plain, source, text, wordless
 
 if TYPE_CHECKING:
     from multimodal.pipes.feed import Feed
@@ -154,7 +154,7 @@ def _kind(document: Any, about: dict[str, Any], first: dict[str, Any]) -> str | 
 def own_shop(about: Any) -> Shop:
     """The shop as our own form describes it."""
     known = about if isinstance(about, dict) else {}
-    return Shop(*(text(known.get(name)) for name in Shop.__struct_fields__))
+    return Shop(*(_words(known.get(name)) for name in Shop.__struct_fields__))
 
 
 def own_row(line: int, item: Any) -> FeedRow:
@@ -162,20 +162,27 @@ def own_row(line: int, item: Any) -> FeedRow:
     if not isinstance(item, dict):
         return FeedRow(line, broken=f"a {_called(item)} where a product should be")
     get = item.get
+    title = _words(get("title"))
     return FeedRow(
         line,
         id=text(get("id")),
-        title=text(get("title")),
+        title=title,
+        broken=wordless(text(get("title")), title),
         pictures=tuple([picture for picture in map(_picture, _list(get("images"))) if picture.source]),
         offer=Offer(_price(get("price")), text(get("currency")), _price(get("sale_price"))),
-        description=text(get("description")),
-        brand=text(get("brand")),
+        description=_words(get("description")),
+        brand=_words(get("brand")),
         availability=text(get("availability")),
         url=text(get("url")),
-        aliases=tuple(filter(None, map(text, _list(get("aliases"))))),
+        aliases=tuple(filter(None, map(_words, _list(get("aliases"))))),
         facts=_pairs(get("facts")),
         variants=tuple([_variant(entry) for entry in _list(get("variants")) if isinstance(entry, dict)]),
     )
+
+
+def _words(value: Any) -> str:
+    """What is read out or shown: people paste HTML into our own form as they do into any other."""
+    return plain(text(value))
 
 
 def _price(value: Any) -> str:
@@ -193,14 +200,14 @@ def _picture(entry: Any) -> FeedPicture:
     get = entry.get
     address = text(get("file")) or text(get("url")) or text(get("src"))
     size = pixels(get("width")), pixels(get("height"))
-    return FeedPicture(source(address), text(get("key")), text(get("alt")), *size)
+    return FeedPicture(source(address), text(get("key")), _words(get("alt")), *size)
 
 
 def _variant(entry: dict[str, Any]) -> FeedVariant:
     get = entry.get
     return FeedVariant(
         text(get("id")),
-        text(get("title")),
+        _words(get("title")),
         _pairs(get("options")),
         Offer(_price(get("price")), text(get("currency")), _price(get("sale_price"))),
         text(get("availability")),
@@ -209,7 +216,9 @@ def _variant(entry: dict[str, Any]) -> FeedVariant:
 
 
 def _pairs(value: Any) -> tuple[tuple[str, str], ...]:
-    pairs = [(str(name).strip(), text(words)) for name, words in value.items()] if isinstance(value, dict) else []
+    pairs = (
+        [(plain(str(name).strip()), _words(words)) for name, words in value.items()] if isinstance(value, dict) else []
+    )
     return tuple([pair for pair in pairs if all(pair)])
 
 

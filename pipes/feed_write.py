@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 from multimodal.errors import UsageError
 from multimodal.pipes.catalog import Catalog
+from multimodal.pipes.feed_words import plain
 from multimodal.values import Product, ProductImage, ProductVariant
 
 __all__ = ["product_document", "write_catalog"]
@@ -57,17 +59,27 @@ def _lines(catalog: Catalog, folder: Path) -> Iterator[str]:
     yield "]\n}\n"
 
 
+def _kept(words: str) -> str:
+    """Words that a reader would take for HTML, written as HTML: so they are read back as they are."""
+    return words if plain(words) == words else html.escape(words, quote=False)
+
+
+def _kept_pairs(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return {_kept(name): _kept(value) for name, value in pairs}
+
+
 def _dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
 def product_document(product: Product) -> dict[str, Any]:
     """A product in our own form, without what is empty; prices are texts, so that no reader makes floats of them."""
-    document: dict[str, Any] = {"id": product.id, "title": product.title, "aliases": list(product.aliases)}
+    document: dict[str, Any] = {"id": product.id, "title": _kept(product.title)}
+    document["aliases"] = [_kept(alias) for alias in product.aliases]
     document["price"] = None if product.price is None else format(product.price, "f")
-    for name in ("currency", "availability", "brand", "description", "url"):
-        document[name] = getattr(product, name)
-    document["facts"] = dict(product.facts)
+    document |= {"currency": product.currency, "availability": product.availability, "brand": _kept(product.brand)}
+    document |= {"description": _kept(product.description), "url": product.url}
+    document["facts"] = _kept_pairs(product.facts)
     document["images"] = [_image(image, product) for image in product.images]
     document["variants"] = [_variant(variant) for variant in product.variants]
     return {name: value for name, value in document.items() if value not in (None, "", [], {})}
@@ -76,7 +88,7 @@ def product_document(product: Product) -> dict[str, Any]:
 def _image(image: ProductImage, product: Product) -> dict[str, Any]:
     entry: dict[str, Any] = {"key": image.key, "file": image.source}
     if image.alt != product.title:
-        entry["alt"] = image.alt
+        entry["alt"] = _kept(image.alt)
     if image.width_px and image.height_px:
         entry |= {"width": image.width_px, "height": image.height_px}
     return entry
@@ -85,8 +97,8 @@ def _image(image: ProductImage, product: Product) -> dict[str, Any]:
 def _variant(variant: ProductVariant) -> dict[str, Any]:
     entry = {
         "id": variant.id,
-        "title": variant.title,
-        "options": dict(variant.options),
+        "title": _kept(variant.title),
+        "options": _kept_pairs(variant.options),
         "price": None if variant.price is None else format(variant.price, "f"),
         "availability": variant.availability,
         "images": list(variant.images),

@@ -13,12 +13,13 @@ import pytest
 from multimodal.errors import UsageError
 from multimodal.pipes import feed_source
 from multimodal.pipes.catalog import load_catalog
+from multimodal.pipes.feed_write import write_catalog
 from multimodal.values import ProductImage, ProductVariant
 from tests.pipes.feeding import load, one, reasons, rejected
 
 KETTLE: dict[str, Any] = {
     "id": "k",
-    "title": "Kettle <b>",
+    "title": "Kettle < b",
     "price": "89.00",
     "sale_price": "79.00",
     "currency": "EUR",
@@ -41,7 +42,7 @@ KETTLE: dict[str, Any] = {
 
 def test_our_own_form_with_all_its_fields(tmp_path: Path) -> None:
     product = one(tmp_path, {"products": [KETTLE]})
-    assert (product.title, product.price, product.availability) == ("Kettle <b>", Decimal("79.00"), "in_stock")
+    assert (product.title, product.price, product.availability) == ("Kettle < b", Decimal("79.00"), "in_stock")
     assert product.facts == (("hob", "gas"), ("litres", "1.6"))
     assert product.images[0] == ProductImage("hero", "a.jpg", "A", 800, 600)
     assert product.variants == (
@@ -108,6 +109,32 @@ def test_what_exports_get_wrong_in_json_is_taken(tmp_path: Path) -> None:
 def test_letters_that_hurt_a_terminal_or_page_are_dropped(tmp_path: Path) -> None:
     product = one(tmp_path, {"products": [{"id": "\x1b[31mk", "title": "K\u202egnp.\x07"}]})
     assert (product.id, product.title) == ("[31mk", "Kgnp.")
+
+
+HTML = """
+    {"shop": {"name": "Lark &amp; Sons"}, "products": [
+     {"id": "m", "title": "<b>Bold</b> Mug", "description": "<p>Of <i>clay</i>.</p><script>x()</script>",
+      "brand": "R&amp;D", "aliases": ["<em>The</em> Mug"], "facts": {"<b>made</b> of": "clay &amp; tin"},
+      "images": [{"file": "m.jpg?a=1&copy=2", "alt": "A <b>mug</b>"}],
+      "variants": [{"id": "v", "title": "<u>Big</u>", "options": {"size": "> 5 cm &lt;b&gt;"}}]},
+     {"id": "e", "title": "<br>"}, {"id": "l", "title": "Lid < 5 cm"}]}
+"""
+
+
+@pytest.mark.parametrize("kind", ["json", "yaml"])
+def test_html_in_our_own_form_is_read_as_in_any_other(tmp_path: Path, kind: str) -> None:
+    catalog = load(tmp_path, HTML, format=kind)
+    assert catalog.format == kind
+    mug, lid = catalog.products
+    assert (catalog.shop.name, mug.title, mug.description) == ("Lark & Sons", "Bold Mug", "Of clay.")
+    assert (mug.brand, mug.aliases, mug.facts) == ("R&D", ("The Mug",), (("made of", "clay & tin"),))
+    assert (mug.images[0].source, mug.images[0].alt) == ("m.jpg?a=1&copy=2", "A mug")
+    assert (mug.variants[0].title, mug.variants[0].options) == ("Big", (("size", "> 5 cm <b>"),))
+    assert lid.title == "Lid < 5 cm"
+    assert [problem.reason for problem in catalog.rejected] == ["malformed"]
+    # What is left of it is no HTML any more, and is written so that it stays that.
+    write_catalog(catalog, tmp_path / "again.json")
+    assert load_catalog(tmp_path / "again.json").products == catalog.products
 
 
 def test_a_product_that_cannot_be_decoded_fails_alone(tmp_path: Path) -> None:
