@@ -9,6 +9,7 @@ from multimodal.pipes.fact_words import COLOUR_WORDS, MATERIAL_WORDS, MONEY
 __all__ = [
     "BESIDE_HAN",
     "BESIDE_THINGS",
+    "BODY",
     "BRITISH",
     "CALENDAR",
     "COLOURS",
@@ -339,3 +340,5 @@ BESIDE_THINGS = sorted(
 )
 """What is put in, on or beside a product, or is only spoken of: how many there are is nobody's fact."""
 BESIDE_HAN = sorted(_words("柠檬, 面包, 咖啡, 茶, 鸡蛋, 苹果, 橙子, 水果, 鲜花, 花, 书, 朋友, 客人, 饼干, 早晨, 晚上"))
+BODY = frozenset({"toes", "fingers", "thumbs", "hands", "eyes", "ears", "arms"})
+"""Of which everybody has so many."""

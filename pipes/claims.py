@@ -1,6 +1,6 @@
 """What a sentence claims of a product: prices, numbers with their units, materials, colours, names, stock. Pure.
 
-Numbers are those of `claim_numbers` (N1-N5), materials and colours of `claim_things` (M1, M2, M4), names of
+Numbers are those of `claim_numbers` (N1 to N5), materials and colours of `claim_things` (M1, M2, M4), names of
 `claim_names` (M3), prices without a number and stock of `claim_deals` (M5, M6).
 """
 

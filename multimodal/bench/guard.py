@@ -115,7 +115,7 @@ def _in_large_catalogues(sizes: Sequence[int], rounds: int) -> tuple[list[Figure
     """What a sentence costs by the size of the catalogue, and the seconds that each guard takes to make."""
     figures: list[Figure] = []
     made: dict[str, float] = {}
-    first = 0.0
+    costs: list[float] = []
     for size in sizes:
         sheets = [_invented(number) for number in range(size)]
         began = time.process_time()
@@ -127,10 +127,10 @@ def _in_large_catalogues(sizes: Sequence[int], rounds: int) -> tuple[list[Figure
             began = time.process_time()
             guard.violations(sentence)
             spent.append(1e6 * (time.process_time() - began))
-        cost = statistics.median(spent)
-        first = first or cost
-        figures.append(figure(f"a sentence among {size:,} products", cost, "us", SENTENCE_BAR_US))
-    figures.append(figure(f"a sentence among {size:,} products beside {sizes[0]}", cost / first, "times", GROWTH_BAR))
+        costs.append(statistics.median(spent))
+        figures.append(figure(f"a sentence among {size:,} products", costs[-1], "us", SENTENCE_BAR_US))
+    last = f"a sentence among {sizes[-1]:,} products beside {sizes[0]}"
+    figures.append(figure(last, costs[-1] / costs[0], "times", GROWTH_BAR))
     return figures, made
 
 
