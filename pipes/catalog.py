@@ -20,6 +20,7 @@ from multimodal.pipes.finder import FETCHED, PictureFinder
 from multimodal.pipes.images import ImageStore, PictureRefused, Warmed
 from multimodal.pipes.ladder import AVIF, WEBM, WEBP
 from multimodal.pipes.prepared import PictureFile, PreparedImagePipe, source_of
+from multimodal.sync.matcher import NameOwners
 from multimodal.values import Product, ViewerNeeds
 
 if TYPE_CHECKING:
@@ -189,8 +190,13 @@ def _found(
     """
     products: list[Product] = []
     files: list[PictureFile] = []
+    names = NameOwners()
     for product, where in fold.products(currency):
         products.append(product)
+        if (shared := names.add(product)) is not None:
+            name, owner = shared
+            both = f"{name!r} names both {owner!r} and {product.id!r}"
+            fold.warn(where, "shared_name", f"{both}; a model's tour cannot tell them apart, and is refused")
         if not product.images:
             fold.warn(where, "no_picture", f"{product.title}: the row names no picture")
         for image in product.images:

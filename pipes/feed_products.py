@@ -23,7 +23,7 @@ class RowProblem(msgspec.Struct, frozen=True, gc=False):
         line: its line in the file; its number in the list of a JSON catalogue.
         reason: malformed, no_title, duplicate_id, continues_left_out, no_parent; unpublished, of a row that the shop
             does not show; or, of a row that was taken: no_picture, not_found, refused_address, duplicate_key,
-            bad_price, price_range, bad_currency, bad_availability, encoding, no_rows.
+            bad_price, price_range, bad_currency, bad_availability, shared_name, encoding, no_rows.
         detail: one sentence for a person.
         product: id of the product ("" = none was made).
         file: the name of its file, where a catalogue has more than one.

@@ -80,6 +80,8 @@ FOLD = _Fold()
 
 def folded(text: str) -> str:
     """A whole text as names are compared: invisible characters gone, spaces one each and none at the ends."""
+    if text.isascii() and text.isprintable():  # what follows would do the same, in ten times the time
+        return " ".join(text.lower().split())
     spaced = "".join(" " if character.isspace() else character for character in text)
     return " ".join(_decomposed(spaced).split())
 

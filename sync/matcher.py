@@ -30,7 +30,7 @@ from multimodal.errors import UsageError
 from multimodal.sync.folding import ARABIC, BREAK, FOLD, LETTER, MANY, MARK, NOTHING, RUN, SIGN, SPACE, folded
 from multimodal.values import Product
 
-__all__ = ["Matcher", "Mention", "ProductNames"]
+__all__ = ["Matcher", "Mention", "NameOwners", "ProductNames"]
 
 PROCLITICS = frozenset(
     first + then for first in ("", "و", "ف") for then in ("", "ال", "ب", "بال", "ك", "كال", "ل", "لل") if first + then
@@ -55,11 +55,29 @@ class Mention(msgspec.Struct, frozen=True):
     product: str
 
 
-class ProductNames:
-    """The names of a catalogue, prepared once for any number of narrations.
+class NameOwners:
+    """Whose name is what, product by product.
 
     A product is named by its title, its aliases and its id, the id where it looks like a code: of letters with digits
     or signs, or of five digits and more. A plain word such as ``mug`` is a word that any sentence may say.
+    """
+
+    def __init__(self) -> None:
+        self.by_path: dict[str, str] = {}
+        """Products by their names as they are compared, `folded`."""
+
+    def add(self, product: Product) -> tuple[str, str] | None:
+        """Take in a product's names; gives the first that is another's, and that one's id. Its owner keeps it."""
+        shared = None
+        for name in (product.title, *product.aliases, *([product.id] if _is_code(product.id) else [])):
+            path = folded(name)
+            if path and self.by_path.setdefault(path, product.id) != product.id:
+                shared = shared or (name, self.by_path[path])
+        return shared
+
+
+class ProductNames:
+    """The names of a catalogue (`NameOwners`), prepared once for any number of narrations.
 
     Args:
         products: the catalogue.
@@ -71,7 +89,8 @@ class ProductNames:
     def __init__(self, products: Iterable[Product]) -> None:
         self.products: dict[str, Product] = {}
         self.root: dict[str, Any] = {}
-        self._owners: dict[str, str] = {}
+        owners = NameOwners()
+        self._owners = owners.by_path
         self._pictures: dict[str, str] = {}
         # The plain words with which names begin and the nodes behind them, and how those words begin.
         self.first_words: dict[str, dict[str, Any]] = {}
@@ -81,8 +100,14 @@ class ProductNames:
                 raise UsageError(f"two products have the id {product.id!r}; an id names one product")
             self.products[product.id] = product
             self._pictures.update((image.key, product.id) for image in product.images)
-            for name in (product.title, *product.aliases, *([product.id] if _is_code(product.id) else [])):
-                self._add(name, product)
+            if (shared := owners.add(product)) is not None:
+                name, owner = shared
+                raise UsageError(
+                    f"{name!r} names both {owner!r} and {product.id!r}; give each a name of its own, "
+                    "or leave the shared one out of the aliases"
+                )
+        for path, owner in self._owners.items():
+            self._add(path, owner)
         for path, owner in self._owners.items():
             self._shield(path, owner)
 
@@ -103,20 +128,11 @@ class ProductNames:
                 if holds:
                     node.setdefault(_WHO, _NOBODY)
 
-    def _add(self, name: str, product: Product) -> None:
-        path = folded(name)
-        if not path:
-            return
-        owner = self._owners.setdefault(path, product.id)
-        if owner != product.id:
-            raise UsageError(
-                f"{name!r} names both {owner!r} and {product.id!r}; give each a name of its own, "
-                "or leave the shared one out of the aliases"
-            )
+    def _add(self, path: str, owner: str) -> None:
         node = self.root
         for character in path:
             node = node.setdefault(character, {})
-        node[_WHO] = product.id
+        node[_WHO] = owner
         if word := _PLAIN.match(path):
             node = self.root
             for character in word[0]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from multimodal.events import AnyEvent, CueMissed, Reveal
 from multimodal.pipes.base import Describes, HasKeys, HasProducts, Wants
 from multimodal.pipes.catalog import Catalog, CatalogImagePipe, RowProblem, load_catalog
 from multimodal.pipes.images import ImageStore
+from multimodal.sync.matcher import ProductNames
 from multimodal.values import EncodedImage, ImageFailure
 from tests.pipes.pictures import got, quarters, write
 from tests.support import run
@@ -145,7 +147,7 @@ def test_columns_of_facts_are_read_and_what_nobody_reads_is_named(shop: Path) ->
     asked = load_catalog(shop / "shop.csv", mapping={"facts": "Includes + weight"})
     assert set(asked.products[0].facts) == {*known, ("includes", "lid, spoon"), ("Weight", "2.4")}
     assert asked.unread == ("seo",)
-    with pytest.raises(UsageError, match="no column 'care' for facts; .* has the columns id, title"):
+    with pytest.raises(UsageError, match=r"no column 'care' for facts; .* has the columns id, title"):
         load_catalog(shop / "shop.csv", mapping={"facts": "weight+care"})
 
 
@@ -253,6 +255,27 @@ def test_bad_rows_are_named_by_line_and_fail_alone(shop: Path) -> None:
     assert report[0] == "4 products, 2 of 3 pictures found"
     assert report[1].startswith("  line 2: left out, no_title: ")
     assert report[-1] == "  and 7 more"
+
+
+def test_two_products_of_one_name_are_warned_of(shop: Path) -> None:
+    text = (
+        "id,title,aliases,image\n"
+        "a,Harbour Mug,,kettle.jpg\n"
+        "b,Harbour  MUG,,mug.jpg\n"  # other case and spacing make no other name
+        "c,Harbour Plate,harbour mug|Dish,mug.jpg\n"
+        "d-4,Bowl,Bowl,mug.jpg\n"  # both are its own
+        "e,D-4,,mug.jpg\n"  # another's id, which is a code
+        "f,a,,mug.jpg\n"  # another's id, which is a word
+    )
+    catalog = load(shop, text)
+    assert len(catalog.products) == 6
+    found = [(problem.line, problem.product) for problem in catalog.warnings if problem.reason == "shared_name"]
+    assert found == [(3, "b"), (4, "c"), (6, "e")]
+    assert "'Harbour  MUG' names both 'a' and 'b'; a model's tour cannot tell them apart" in catalog.report()
+    # What is warned of is what is refused, by one rule.
+    for count, refused in ((1, False), (2, True)):
+        with pytest.raises(UsageError, match="names both 'a' and 'b'") if refused else nullcontext():
+            ProductNames(catalog.products[:count])
 
 
 def test_products_without_an_id_go_by_their_title(shop: Path) -> None:

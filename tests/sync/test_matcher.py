@@ -166,3 +166,10 @@ def test_cost_does_not_grow_with_the_text() -> None:
         return (time.process_time() - began) / count
 
     assert min(cost(8000) for _ in range(3)) < 3 * min(cost(500) for _ in range(3))
+
+
+@pytest.mark.parametrize("place", range(128))
+def test_plain_letters_fold_alike_in_any_company(place: int) -> None:
+    # A text of printable ASCII is folded by a shorter way; beside a letter that is none it is not.
+    for name in (chr(place), f"A{chr(place)}B", f" {chr(place)}  X "):
+        assert folded(name) == folded(f"水 {name} 水")[1:-1].strip()
