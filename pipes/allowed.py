@@ -155,6 +155,8 @@ class Allowed:
                 self.numbers.add((_decimal(fact.value), counted))
             if fact.kind == "price":
                 self.prices.update(_plain(fact.value))
+            if fact.kind == "name":
+                self.words.add(spoken_alike(fact.value))
         self.values["stock"] = [fact.value for fact in sheet.facts if any(stock(fact.value))]
         for name in {fact.name for fact in sheet.facts}:
             self.choices.add(Decimal(len(set(sheet.values(name)))))

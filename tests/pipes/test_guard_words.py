@@ -230,3 +230,62 @@ def _steps(call: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+def _shop(products: int) -> FactGuard:
+    return FactGuard(
+        FactSheet.of(
+            Product(
+                f"p{number}",
+                f"Lamp {number}",
+                price=Decimal(number + 5),
+                currency="EUR",
+                brand=f"Maker {number}",
+                facts=(
+                    ("origin", f"Wales {number}"),
+                    ("model", f"E{number + 20}"),
+                    ("材质", "黄铜"),
+                    ("weight", "3 kg"),
+                ),
+            )
+        )
+        for number in range(products)
+    )
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("Handmade in Wales, every one of them.", ""),
+        ("Handmade in Portugal, every one of them.", "Portugal"),
+        ("All of them take an E22 bulb.", ""),
+        ("All of them take an E14 bulb.", "E14"),
+        ("They weigh three thousand grams.", ""),
+        ("They weigh 5 kg.", "5 kg"),
+        ("They cost 7 euros and up.", ""),
+        ("They cost 2 euros and up.", "2 euros"),
+        ("都是黄铜的，也有铜的。", ""),
+        ("都是紫铜的。", "紫铜"),
+        ("All of them are made by Maker 3.", ""),
+        ("All of them are made by Smith.", "Smith"),
+        ("Cast-iron things stand here.", "Cast-iron"),
+        ("It is a Monday, and half of you are early.", ""),
+    ],
+)
+def test_what_is_said_of_no_product_in_particular_has_to_be_on_some_sheet(sentence: str, said: str) -> None:
+    assert [each.said for each in _shop(10).violations(sentence)] == [said][: bool(said)]
+    if said:
+        assert str(_shop(10).violations(sentence)[0]).endswith("was said, and no sheet says so")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Handmade in Wales, by Maker 3 and 7 kg, it is brass. ",
+        "The Lamp 4 weighs 6.6 pounds and costs 9 euros, in red. ",
+    ],
+)
+def test_a_sentence_takes_the_same_steps_in_any_catalogue(sentence: str) -> None:
+    small, large = _shop(10), _shop(500)
+    steps = [_steps(partial(guard.judge, sentence, "")) for guard in (small, large)]
+    assert steps[1] <= steps[0] + 20
