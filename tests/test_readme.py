@@ -62,6 +62,9 @@ def test_a_shops_own_catalogue_is_warmed_and_searched(tmp_path: Path) -> None:
     warmed, found = done.stdout.splitlines()
     assert warmed.startswith("Warmed(ready=8, refused=()")
     assert found == "kettle"
+    (tmp_path / "products.csv").write_text("id,title,image\nlamp,Lamp,kettle.jpg\n")
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 1, "something was found where no word fits"
 
 
 def test_a_language_model_speaks_and_its_pictures_follow(tmp_path: Path) -> None:
@@ -99,6 +102,37 @@ def test_a_guided_prompt_s_markers_show_the_pictures(tmp_path: Path) -> None:
     assert "write [[show:ID]] right before it" in asked[0]["messages"][0]["content"]
     assert "[[" not in out
     assert sum(" reveal " in line for line in out.splitlines()) == 1
+
+
+OTHER_NARRATOR = f"""
+from multimodal.pipes import local_narrator
+from multimodal.pipes.local_loading import LocalModel
+from multimodal.pipes.narrator_prompt import Asked
+
+def questions(sheets, shop, seed):
+    assert (shop, seed) == ("Larkmoor", 1)
+    return tuple(
+        Asked([dict(role="user", content=f"How much is the {{sheet.title}}?")], sheet.product_id, "price", sheet.facts)
+        for sheet in sheets
+    )
+
+local_narrator.plan_tour_prompts = questions
+local_narrator.adapted_model = lambda quant_mode: LocalModel.load({str(TINY_LLAMA)!r}, quant_mode=quant_mode)
+"""
+"""The tests' own model in the place of the narrator's, asked what it has by heart."""
+
+
+def test_the_local_narrator_tells_a_tour_in_code(tmp_path: Path) -> None:
+    write(tmp_path / "photos" / "kettle.jpg", quarters(60, 40))
+    (tmp_path / "products.csv").write_text("id,title,image\nkettle,Halo Kettle,kettle.jpg\n")
+    script = OTHER_NARRATOR + block("python", "LocalNarrator(")
+    words = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    spoken = "".join(re.findall(r"text='([^']*)'", "\n".join(line for line in lines if " text " in line)))
+    assert spoken == "The Halo Kettle costs 89 euros."
+    assert sum(" reveal " in line for line in lines) == 1
 
 
 def with_model(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
