@@ -16,8 +16,9 @@ S3   What a product's mentions give: `repeat="first"` one cue, and none once ano
 S4   Meaning is judged once a token, on the last words that are complete, and tied to the boundary behind the token,
      `lead` tokens earlier as in S1. While a name or marker is among those words, its product holds the passage. Under
      ``first`` it passes over products that have a cue.
-S5   Reported: markers that are broken, name no product, another than S6 allows, or no policy; an `embed` that fails, after which meaning is off;
-     at the end, products named again without a further cue, and products that got no cue at all.
+S5   Reported: markers that are broken, name no product, another than S6 allows, or no policy; an `embed` that fails,
+     after which meaning is off; at the end, products named again without a further cue, and products that got no cue at
+     all.
 S6   Where a token says which product it is about (`Token.about`), only that one gets a cue at it.
 """
 

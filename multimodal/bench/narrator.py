@@ -2,9 +2,10 @@
 
 54 sheets are the real-world catalogue's, 46 are invented as those of the training were, by another seed; beside them
 stands the demo's tour, whose text is printed. Of the real-world ones most hold little but a price; so further invented
-ones, of other seeds, are asked of int8, without a bar. The model is judged alone, greedily and without the fact guard. A sheet
-is exact when its passage holds the title and every fact that was asked for in the catalogue's own letters, claims
-nothing that the sheet does not hold (by the fact guard), and has no word that is neither the sheet's nor the forms'.
+ones, of other seeds, are asked of int8, without a bar. The model is judged alone, greedily and without the fact guard.
+A sheet is exact when its passage holds the title and every fact that was asked for in the catalogue's own letters,
+claims nothing that the sheet does not hold (by the fact guard), and has no word that is neither the sheet's nor the
+forms'.
 """
 
 from __future__ import annotations
