@@ -2,7 +2,7 @@
 
 The rules are those of the HTML standard, section 9.2.6 (Interpreting an event stream): lines end with CR, LF or CRLF;
 one byte order mark at the beginning is skipped; a line that begins with a colon is a comment; an event ends with an
-empty line, and one that the stream's end cuts off is dropped.
+empty line, and one that the stream's end cuts off is dropped, unless the reader asks for it (`finish`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ __all__ = ["EVENT_LIMIT_BYTES", "SSEDecoder", "SSEEvent"]
 
 EVENT_LIMIT_BYTES = 1024 * 1024
 """One event, and one line, may be so large: a server that never ends its line must not fill this side's memory."""
+
+STRAY_BYTES = 4096
+"""Of lines that are no field, as much is kept as anybody wants to read."""
 
 _BOM = b"\xef\xbb\xbf"
 _END = re.compile(rb"\r\n?|\n")
@@ -48,6 +51,8 @@ class SSEDecoder:
         """Seconds that the server wants its clients to wait before they come back; None = it did not say."""
         self.comments = 0
         """Lines that carry nothing, and keep the road alive."""
+        self.stray = b""
+        """Lines of no field that the standard knows, which a server may have meant as its words; at most 4 KiB."""
         self._limit = limit_bytes
         self._tail: list[bytes] = []
         self._tail_bytes = 0
@@ -79,6 +84,14 @@ class SSEDecoder:
         self._keep(data[at:])
         return events
 
+    def finish(self) -> list[SSEEvent]:
+        """The stream has ended; gives the event that its end cut off, which the standard drops: it may not be whole.
+
+        Raises:
+            RemoteProtocolError: as for `feed`.
+        """
+        return self.feed(b"\n" if self._after_cr else b"") + self.feed(b"\n\n")
+
     def _keep(self, piece: bytes) -> None:
         self._tail_bytes += len(piece)
         if self._tail_bytes > self._limit:
@@ -109,7 +122,7 @@ class SSEDecoder:
             case b"retry" if value.isdigit() and len(value) < 10:
                 self.retry = int(value) / 1000
             case _:
-                pass  # a field of another version
+                self.stray = (self.stray + line + b"\n")[:STRAY_BYTES]
         return None
 
     def _dispatch(self) -> SSEEvent | None:

@@ -9,21 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from multimodal.errors import PipeError, RemoteProtocolError, UsageError
-from multimodal.loops import loop_here
 from multimodal.pipes.base import played_already
-from multimodal.pipes.openai_stream import AnswerStream, Usage, bearer, error_words, payload
+from multimodal.pipes.openai_request import bearer, payload
+from multimodal.pipes.openai_stream import AnswerStream, EmptyAnswerError, Usage
+from multimodal.pipes.remote_connection import Connection, LostError, now
 from multimodal.pipes.stops import StopSequences
-from multimodal.pipes.text_client import beginning, httpx2, text_client
-from multimodal.pipes.upstreams import RefusedError, Server, Upstreams, refusal, together
-from multimodal.sse_reader import SSEDecoder
+from multimodal.pipes.text_client import httpx2
+from multimodal.pipes.upstreams import RefusedError, Server, Upstreams, together
+from multimodal.sse_reader import SSEDecoder, SSEEvent
 from multimodal.values import Token
 
-__all__ = ["CONNECT_LIMIT", "FIRST_LIMIT", "IDLE_LIMIT", "RemoteTextPipe"]
+__all__ = ["CONNECT_LIMIT", "FIRST_LIMIT", "IDLE_LIMIT", "THINK_LIMIT", "RemoteTextPipe"]
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,11 @@ FIRST_LIMIT = 60.0
 IDLE_LIMIT = 20.0
 """Seconds between two of its chunks; a batch step of a large model on a CPU takes two."""
 ALIVE_TIMES = 5
-"""So many times the limit, a server may say only that it is alive."""
+"""So many times the limit, a server may say only that it is alive: by comments, or by chunks that bring no token."""
+THINK_LIMIT = 300.0
+"""Seconds without a token, where the model thinks meanwhile and says so, whatever the other limits are."""
 LAST_LIMIT = 2.0
-"""Seconds for what may follow a finish_reason: the usage, ``[DONE]``."""
+"""Seconds for all that may follow a finish_reason: the usage, ``[DONE]``."""
 
 
 class RemoteTextPipe:
@@ -45,7 +47,9 @@ class RemoteTextPipe:
     A server that cannot be reached, is busy, refuses for a reason of its own or fails before the first token is
     replaced by the next; once a token came, a failure is an error, and never a quiet end. Tokens that came before it
     are given before it is raised, however the bytes were split. An answer that reached `max_tokens`, or was filtered,
-    ends, and `cut` says so. Closing, and cancelling a pull, close the connection.
+    ends, and `cut` says so; one without any text is an error. What a model thinks is left out, in fields of its own as
+    in a chat between ``<think>`` and ``</think>``; it may think for `THINK_LIMIT`. Closing, and cancelling a pull,
+    close the connection.
 
     Args:
         base_url: the server's, with the path up to ``/v1``; several of them, or an `Upstreams` that pipes share.
@@ -57,12 +61,13 @@ class RemoteTextPipe:
         token_ids: ask for token ids, so that a token is a token; of vLLM. Else one delta is one token.
         extra: further fields of the request, such as ``{"top_k": 20}``.
         api_key: sent as Bearer; never logged.
-        connect_limit, first_limit, idle_limit: seconds for the connection, the first bytes, and between two chunks.
+        connect_limit, first_limit, idle_limit: seconds for the connection, the first bytes, and between two chunks; for
+            a token, where what comes brings none, `ALIVE_TIMES` the last two.
 
     Raises:
         UsageError: an argument of the wrong kind; httpx2 is not installed. Later: the request is wrong, or every server
             refused it, in their own words.
-        PipeError: out of the iteration: no server answered, or one failed in the middle.
+        PipeError: out of the iteration: no server answered, or said anything, or one failed in the middle.
     """
 
     def __init__(
@@ -128,16 +133,16 @@ class RemoteTextPipe:
                 self._httpx.URL(server.url)
             except self._httpx.InvalidURL as error:
                 raise UsageError(f"base_url={server.url!r} is no URL: {error}") from error
-        self._client: Any = None
-        self._response: Any = None
-        self._bytes: AsyncIterator[bytes] | None = None
+        self._chat = chat
+        self._connection: Connection | None = None
         self._server: Server | None = None
-        self._wait: asyncio.Timeout | None = None
         self._decoder = SSEDecoder()
         self._answer: AnswerStream | None = None
         self._waiting: deque[Token] = deque()
         self._failure: PipeError | None = None
-        self._heard = 0.0
+        self._silent_since = 0.0
+        self._thoughts = self._strays = 0
+        self._last_until: float | None = None
         self._over = self._taken = False
 
     @property
@@ -167,6 +172,8 @@ class RemoteTextPipe:
 
     async def __anext__(self) -> Token:
         try:
+            # A pull ends with a token, so that silence is as long as the pull: how long a reader takes is its own.
+            self._hush()
             while not self._over and not self._waiting:
                 if self._failure is not None:
                     raise self._failure
@@ -197,22 +204,26 @@ class RemoteTextPipe:
         tried: list[str] = []
         refusing: list[Server] = []
         failures: list[PipeError | RefusedError] = []
-        while not self._over and (server := self.upstreams.pick(_now(), tried)) is not None:
+        while not self._over and (server := self.upstreams.pick(now(), tried)) is not None:
             tried.append(server.url)
-            self._server, self._decoder, self._taken = server, SSEDecoder(), True
-            self._answer = AnswerStream(server.url, self.stop)
+            self._server, self._taken, self._last_until = server, True, None
+            self._decoder, self._strays = SSEDecoder(), 0
+            self._answer = AnswerStream(server.url, self.stop, chat=self._chat)
+            self._connection = Connection(server.url)
             try:
-                await self._ask(server)
+                connect, first, _ = self._limits
+                await self._connection.ask(self._path, self._body, self._headers, connect, first)
+                self._hush()
                 while not self._waiting and await self._more():
                     pass
-            except RefusedError as error:
+            except (RefusedError, EmptyAnswerError) as error:
                 refusing.append(server)
                 await self._failed(failures, error, tried, ok=None)
             except PipeError as error:
                 await self._failed(failures, error, tried, ok=False)
             else:
                 for each in refusing:
-                    self.upstreams.failed(each, _now())
+                    self.upstreams.failed(each, now())
                 return
             self._answer = None
         if failures:
@@ -228,95 +239,93 @@ class RemoteTextPipe:
     ) -> None:
         """Let go of a server before its first token, so that the next may be asked."""
         failures.append(error)
+        if self._connection is not None and self._server is not None and self._connection.retry_after:
+            self.upstreams.rest(self._server, now(), self._connection.retry_after)
         await self._release(ok=ok)
         if not self._over:
             left = len(tried) < len(self.upstreams.servers)
             log.warning("%s; %s", error, "another server is asked" if left else "no other is left")
 
-    async def _ask(self, server: Server) -> None:
-        connect, first, _ = self._limits
-        try:
-            async with self._until(_now() + first):
-                self._client = await text_client(server.url, connect)
-                request = self._client.build_request(
-                    "POST", server.url + self._path, content=self._body, headers=self._headers
-                )
-                self._response = await self._client.send(request, stream=True)
-                if self._response.status_code != 200:
-                    self._refused(server, await beginning(self._response))
-        except (PipeError, UsageError, RefusedError):
-            raise
-        except TimeoutError as error:
-            raise PipeError(f"{server.url} gave no answer within {first:g} s", retryable=True) from error
-        except Exception as error:  # the library's own errors, and those of all that it stands on
-            raise PipeError(f"{server.url} cannot be reached: {_why(error)}", retryable=True) from error
-        kind = self._response.headers.get("content-type", "")
-        if not kind.startswith("text/event-stream"):
-            raise PipeError(f"{server.url} answered with {kind or 'no content type'} and not with an event stream")
-        self._bytes, self._heard = self._response.aiter_bytes(), _now()
+    def _hush(self) -> None:
+        self._silent_since = now()
+        self._thoughts = self._answer.thoughts if self._answer is not None else 0
 
-    def _refused(self, server: Server, body: bytes) -> NoReturn:
-        status = self._response.status_code
-        words = error_words(body.decode(errors="replace"))
-        raise refusal(status, f"{server.url} refused the request ({status}): {words}")
-
-    @asynccontextmanager
-    async def _until(self, when: float) -> AsyncIterator[None]:
-        """A wait that is over at a time, or when the pipe is closed."""
-        async with asyncio.timeout_at(when) as self._wait:
-            try:
-                yield
-            finally:
-                self._wait = None
-        if self._over:  # closed as it ended
-            raise TimeoutError
+    def _patience(self, answer: AnswerStream) -> float:
+        """When the next bytes must have come, on the loop's clock."""
+        at = now()
+        if answer.finish_reason:
+            if self._last_until is None:
+                self._last_until = at + LAST_LIMIT
+            return self._last_until
+        idle = self._limits[2] if answer.tokens else self._limits[1]
+        alive = ALIVE_TIMES * idle
+        if answer.thoughts > self._thoughts:
+            alive = max(alive, THINK_LIMIT)
+        return min(at + idle, self._silent_since + alive)
 
     async def _more(self) -> bool:
         """Read on; False = the answer has ended."""
-        answer, stream = self._answer, self._bytes
+        answer, connection = self._answer, self._connection
         assert answer is not None
-        assert stream is not None
+        assert connection is not None
         if answer.ended:
             return False
-        idle = self._limits[2] if answer.tokens else self._limits[1]
-        idle = min(idle, LAST_LIMIT) if answer.finish_reason else idle
         try:
-            async with self._until(min(_now() + idle, self._heard + ALIVE_TIMES * idle)):
-                data = await anext(stream, None)
+            data = await connection.read(self._patience(answer))
         except TimeoutError as error:
             if answer.finish_reason:
                 return self._close(answer)
-            raise PipeError(
-                f"{answer.server} sent no token for {_now() - self._heard:.3g} s, after {answer.tokens} tokens"
-                f" (the limit is {idle:g} s, {ALIVE_TIMES} times as long where it says that it is alive)",
-                retryable=True,
-            ) from error
-        except Exception as error:  # the library's own errors, and those of all that it stands on
-            if answer.finish_reason:
-                return self._close(answer)
-            raise PipeError(
-                f"the connection to {answer.server} was lost in the middle of its answer, after {answer.tokens}"
-                f" tokens: {_why(error)}",
-                retryable=True,
-            ) from error
+            idle = self._limits[2] if answer.tokens else self._limits[1]
+            self._fail(
+                f"{answer.server} sent no token for {now() - self._silent_since:.3g} s, after {answer.tokens} tokens"
+                f" (the limit is {idle:g} s, {ALIVE_TIMES} times as long where it says that it is alive, and"
+                f" {THINK_LIMIT:g} s where its model thinks)",
+                error,
+            )
+            return True
+        except LostError as error:
+            return self._close(answer, str(error))
         if data is None:
             return self._close(answer)
         try:
-            for event in self._decoder.feed(data):
-                self._heard = _now()
-                self._waiting.extend(answer.feed(event))
+            self._feed(answer, self._decoder.feed(data))
         except RemoteProtocolError as error:
-            self._fail(PipeError(f"{answer.server}: {error}"))
+            self._fail(f"{answer.server}: {error}", error)
         except PipeError as error:
-            self._fail(error)
+            self._raise(error)
         return True
 
-    def _close(self, answer: AnswerStream) -> bool:
-        self._waiting.extend(answer.close())
+    def _feed(self, answer: AnswerStream, events: Sequence[SSEEvent]) -> None:
+        for event in events:
+            self._waiting.extend(answer.feed(event))
+        if len(self._decoder.stray) > self._strays:
+            self._strays = len(self._decoder.stray)
+            answer.overhear(self._decoder.stray.decode(errors="replace"))
+        if answer.failure is not None:
+            raise answer.failure
+
+    def _close(self, answer: AnswerStream, lost: str = "") -> bool:
+        """The response has ended, as it should or not; what it had begun may be whole."""
+        try:
+            for event in self._decoder.finish():
+                self._waiting.extend(answer.last(event))
+            self._feed(answer, ())
+            self._waiting.extend(answer.close(lost))
+        except RemoteProtocolError as error:
+            self._fail(f"{answer.server}: {error}", error)
+        except PipeError as error:
+            self._raise(error)
         return bool(self._waiting)
 
-    def _fail(self, error: PipeError) -> None:
+    def _fail(self, words: str, cause: Exception) -> None:
+        failure = PipeError(words, retryable=True)
+        failure.__cause__ = cause
+        self._raise(failure)
+
+    def _raise(self, error: PipeError) -> None:
         """Now, or behind the tokens that came with it."""
+        if self._answer is not None:
+            self._waiting.extend(self._answer.give_up())
         if not self._waiting:
             raise error
         self._failure = error
@@ -324,38 +333,16 @@ class RemoteTextPipe:
     async def _end(self, *, ok: bool | None) -> None:
         self._over = True
         self._waiting.clear()
-        if self._wait is not None:  # a pull waits, and this is another's call
-            self._wait.reschedule(_now())
         await self._release(ok=ok)
 
     async def _release(self, *, ok: bool | None) -> None:
-        server, self._bytes = self._server, None
-        response, self._response = self._response, None
-        client, self._client = self._client, None
+        server, connection = self._server, self._connection
         taken, self._taken = self._taken, False
         if taken and server is not None:
             if ok is None and self._failure is not None:
                 ok = False
             elif ok is None and self._answer is not None and self._answer.tokens:
                 ok = True  # it spoke until its reader left
-            self.upstreams.done(server, _now(), ok=ok)
-        if response is not None or client is not None:
-            # Both, though the pull is cancelled meanwhile.
-            await asyncio.shield(asyncio.ensure_future(_shut(response, client)))
-
-
-async def _shut(*closing: Any) -> None:
-    for each in closing:
-        if each is not None:
-            with suppress(Exception):  # a connection that cannot be closed is closed
-                await each.aclose()
-
-
-def _why(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error) or type(error).__name__
-
-
-def _now() -> float:
-    return loop_here("a text pipe").time()
+            self.upstreams.done(server, now(), ok=ok)
+        if connection is not None:
+            await connection.aclose()

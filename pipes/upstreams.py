@@ -5,13 +5,17 @@ U1  Of the servers that are well, the one with the fewest answers under way is a
 U2  One that fails `EJECT_AFTER` times in a row is left out for `EJECT_SECONDS`, twice as long after each further
     failure, at most `EJECT_LIMIT`. Then one request may try it; its success makes it well again.
 U3  Where none is well, the one whose time is up first is asked all the same: a wrong guess must not turn all away.
-U4  One that refuses what another of them takes has failed. Where all refuse, the request is wrong, and none has.
+U4  One that refuses what another of them takes, or answers it without a word, has failed. Where all do, the request is
+    wrong, and none has.
+U5  One that says when to ask again (Retry-After) is left out until then, `REST_LIMIT` at most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from multimodal.errors import PipeError, UsageError
@@ -20,16 +24,19 @@ __all__ = [
     "EJECT_AFTER",
     "EJECT_LIMIT",
     "EJECT_SECONDS",
+    "REST_LIMIT",
     "RefusedError",
     "Server",
     "Upstreams",
     "refusal",
+    "retry_after",
     "together",
 ]
 
 EJECT_AFTER = 2
 EJECT_SECONDS = 5.0
 EJECT_LIMIT = 120.0
+REST_LIMIT = 60.0
 BUSY = frozenset({408, 425, 429})
 """Statuses that say no more than that this server does not now, as all from 500 on do."""
 WRONG_REQUEST = frozenset({400, 411, 413, 414, 415, 422, 431})
@@ -48,15 +55,18 @@ class Server:
     asked: int = 0
     """The turn in which it was asked last."""
     out_until: float = 0.0
+    rest_until: float = 0.0
+    """It asked to be left alone so long."""
     trying: bool = False
 
     def well(self, now: float) -> bool:
         """It may be asked."""
-        return self.failures < EJECT_AFTER or (now >= self.out_until and not self.trying)
+        rested = now >= self.rest_until
+        return rested and (self.failures < EJECT_AFTER or (now >= self.out_until and not self.trying))
 
 
 class Upstreams:
-    """Several servers of one model (U1-U4 above); share one among all pipes that use them.
+    """Several servers of one model (U1-U5 above); share one among all pipes that use them.
 
     Args:
         urls: base URLs, each with the path up to and including ``/v1``.
@@ -86,7 +96,7 @@ class Upstreams:
         if well:
             chosen = min(well, key=lambda server: (server.active, server.asked))
         elif left:
-            chosen = min(left, key=lambda server: server.out_until)
+            chosen = min(left, key=lambda server: max(server.out_until, server.rest_until))
         else:
             return None
         chosen.active += 1
@@ -107,7 +117,7 @@ class Upstreams:
         server.active -= 1
         server.trying = False
         if ok:
-            server.failures, server.out_until = 0, 0.0
+            server.failures, server.out_until, server.rest_until = 0, 0.0, 0.0
         elif ok is False:
             self.failed(server, now)
 
@@ -122,6 +132,16 @@ class Upstreams:
         if server.failures >= EJECT_AFTER:
             wait = EJECT_SECONDS * 2 ** min(server.failures - EJECT_AFTER, 16)
             server.out_until = now + min(wait, EJECT_LIMIT)
+
+    def rest(self, server: Server, now: float, seconds: float) -> None:
+        """Leave a server alone, as it asked (U5).
+
+        Args:
+            server: which `pick` gave.
+            now: seconds, monotonic.
+            seconds: as `retry_after` reads them.
+        """
+        server.rest_until = max(server.rest_until, now + min(seconds, REST_LIMIT))
 
 
 class RefusedError(Exception):
@@ -138,6 +158,23 @@ def refusal(status: int, words: str) -> PipeError | UsageError | RefusedError:
     if status in BUSY or status >= 500:
         return PipeError(words, retryable=True)
     return UsageError(words) if status in WRONG_REQUEST else RefusedError(words)
+
+
+def retry_after(value: str, now: float) -> float:
+    """Seconds that a header Retry-After asks for; 0 = none, or it cannot be read.
+
+    Args:
+        value: seconds or a date, as RFC 9110 has it in 10.2.3.
+        now: seconds since 1970.
+    """
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:10])
+    try:
+        when = parsedate_to_datetime(value)
+        return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now)
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return 0.0
 
 
 def together(failures: Sequence[PipeError | RefusedError]) -> PipeError | UsageError:

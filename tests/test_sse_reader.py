@@ -139,3 +139,31 @@ def test_any_split_gives_what_the_standard_says(stream: bytes, cuts: list[int]) 
 def test_byte_by_byte(stream: bytes) -> None:
     decoder = SSEDecoder()
     assert feed_all(decoder, [bytes([byte]) for byte in stream]) == whole(stream)
+
+
+@pytest.mark.parametrize(
+    ("stream", "event"),
+    [
+        (b"data: a", ("", "message", "a")),
+        (b"data: a\r", ("", "message", "a")),
+        (b"data: a\r\n", ("", "message", "a")),
+        (b"id: 2\nevent: b\ndata: a\n", ("2", "b", "a")),
+        (b"data: a\n\n", None),
+        (b"data: a\r\n\r", ("", "message", "a")),
+        (b"id: 2", None),
+        (b"", None),
+    ],
+)
+def test_what_the_end_cuts_off_is_given_to_who_asks(stream: bytes, event: tuple[str, str, str] | None) -> None:
+    decoder = SSEDecoder()
+    before = decoder.feed(stream)
+    assert decoder.finish() == ([] if event is None or before else [SSEEvent(*event)])
+    assert decoder.finish() == []
+
+
+def test_lines_that_are_no_field_are_kept_up_to_a_limit() -> None:
+    decoder = SSEDecoder()
+    decoder.feed(b'{\n "error": "boom"\n}\ndata: x\n\n: ping\nid: 1\n\0\n')
+    assert decoder.stray == b'{\n "error": "boom"\n}\n\0\n'
+    decoder.feed(b"odd: field\n" * 10_000)
+    assert len(decoder.stray) == 4096

@@ -17,7 +17,7 @@ from multimodal.pipes.guard import FactGuard
 from multimodal.pipes.guarded import GuardedTextPipe, GuardMode
 from multimodal.pipes.guided import GuidedTextPipe
 from multimodal.pipes.guided_prompt import TONES, WORDS, Message, guided_turns
-from multimodal.pipes.openai_stream import bearer
+from multimodal.pipes.openai_request import bearer
 from multimodal.pipes.planner import plan_passages
 from multimodal.pipes.stand_in import stand_in
 from multimodal.pipes.upstreams import Upstreams

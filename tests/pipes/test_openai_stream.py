@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from multimodal.errors import PipeError, UsageError
-from multimodal.pipes.openai_stream import FAILED, WHOLE, AnswerStream, bearer, error_words, payload
+from multimodal.pipes.openai_request import bearer, payload
+from multimodal.pipes.openai_stream import FAILED, WHOLE, AnswerStream, EmptyAnswerError
 from multimodal.sse_reader import SSEDecoder
 from multimodal.values import Token
 from tests.pipes.model_server import sse
@@ -29,6 +30,12 @@ def read(pieces: Iterable[bytes], stop: tuple[str, ...] = ()) -> tuple[list[Toke
     for piece in pieces:
         for event in decoder.feed(piece):
             tokens += answer.feed(event)
+        if decoder.stray:
+            answer.overhear(decoder.stray.decode())
+    for event in decoder.finish():
+        tokens += answer.last(event)
+    if decoder.stray:
+        answer.overhear(decoder.stray.decode())
     return tokens + answer.close(), answer
 
 
@@ -73,7 +80,7 @@ def test_cut_at_every_byte_it_is_whole_or_an_error(name: str) -> None:
                 assert text(tokens) == whole
             else:
                 lost += 1
-                with pytest.raises(PipeError, match=rf"lost in the middle of its answer, after {answer.tokens} tokens"):
+                with pytest.raises(PipeError, match=rf"was lost {answer.place}"):
                     answer.close()
                 assert whole.startswith(text(tokens))
         finally:
@@ -135,6 +142,18 @@ MUTATIONS: dict[str, Callable[[bytes], bytes]] = {
     "no [DONE]": lambda data: data.replace(b"data: [DONE]\n\n", b""),
     "only [DONE]": lambda data: re.sub(rb'"finish_reason":"\w+"', b'"finish_reason":null', data) + b"data: [DONE]\n\n",
     "more behind [DONE]": lambda data: data.replace(b"data: [DONE]\n\n", b"") + b"data: [DONE]\n\n" + sse("no"),
+    "odd fields": lambda data: data.replace(b'"index":0', b'"p":NaN,"index":"0"').replace(
+        b'"finish_reason":null', b'"finish_reason":false'
+    ),
+    "thoughts": lambda data: each_event(
+        data,
+        lambda event: b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm","content":null}}]}\n\n' + event,
+    ),
+    "a whole message behind": lambda data: (
+        data.replace(b"data: [DONE]\n\n", b"") + b'data: {"choices":[{"message":{"content":"all again"}}]}\n\n'
+    ),
+    "no last empty line": lambda data: data.removesuffix(b"\n"),
+    "no last line's end": lambda data: data.removesuffix(b"\n\n"),
     "strange usage": lambda data: (
         data.replace(b"data: [DONE]\n\n", b"") + b'data: {"choices":[],"usage":{"a":"b"}}\n\n'
     ),
@@ -170,6 +189,9 @@ def test_what_other_servers_do_changes_nothing(name: str, change: str) -> None:
         (b"data: <html>out of memory</html>", "out of memory"),
         (b'data: {"choices":[{"delta":{"content":"out of mem', "out of mem"),
         (b'data: {"choices":"out of memory"}', "out of memory"),
+        (b'{"error":{"message":"out of memory"}}', "out of memory"),
+        (b'{\n  "error": {\n    "message": "out of memory"\n  }\n}', "out of memory"),
+        (b'data: {"error":"\\u001b[2Jout of memory"}', r"\\x1b\[2Jout of memory"),
         (b"data: null", "None"),
         (b"data: []", "sent"),
         (b"data: 500", "500"),
@@ -181,6 +203,8 @@ def test_an_error_in_the_middle_is_an_error_in_the_servers_words(name: str, even
     with pytest.raises(PipeError, match=rf"a server failed in the middle of its answer.*{words}") as caught:
         read([*events[:5], event + b"\n\n", *events[5:]])
     assert caught.value.retryable
+    with pytest.raises(PipeError, match=rf"a server failed before its first token: .*{words}"):
+        read([event + b"\n\n"])
 
 
 def test_token_ids_that_are_none_are_no_ids() -> None:
@@ -214,7 +238,7 @@ def test_neither_finish_reason_nor_done_is_a_lost_connection() -> None:
         read([sse("A ", "b", finish=None, done=False)])
     assert text(read([sse("A ", "b", finish=None)])[0]) == "A b"
     assert text(read([sse("A ", "b", done=False)])[0]) == "A b"
-    with pytest.raises(PipeError, match="after 0 tokens"):
+    with pytest.raises(PipeError, match="was lost before its first token: it sent neither"):
         read([])
 
 
@@ -251,15 +275,133 @@ def test_a_request_has_what_was_given_and_nothing_else() -> None:
         payload("m", "Hello", settings={"extra": object()})
 
 
-def test_error_words_are_short_whatever_the_server_sent() -> None:
-    assert error_words("") == "it said nothing"
-    assert error_words({"error": {"message": " much\n space "}}) == "much space"
-    assert len(error_words("x" * 10_000)) == 300
-
-
 def test_a_key_is_a_header_or_an_error_that_does_not_repeat_it() -> None:
     assert (bearer("sk-1"), bearer("")) == ("Bearer sk-1", "")
     for key in ("sk-1\n", "sk 1", "schl\u00fcssel", "sk\x7f", b"sk-1", None):
         with pytest.raises(UsageError, match=r"^the key holds something that an HTTP header cannot carry") as caught:
             bearer(key, "the key")  # type: ignore[arg-type]
         assert "sk" not in str(caught.value)
+
+
+def chunk(**choice: object) -> bytes:
+    return b"data: " + msgspec.json.encode({"choices": [choice]}) + b"\n\n"
+
+
+def delta(raw: str) -> bytes:
+    """A delta whose content is this, as JSON writes it."""
+    return f'data: {{"choices":[{{"index":0,"delta":{{"content":"{raw}"}}}}]}}\n\n'.encode()
+
+
+END = chunk(finish_reason="stop")
+HIGH, LOW = "\\ud83e", "\\uded6"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "said"),
+    [
+        ([f"a{HIGH}", f"{LOW}b"], "a🫖b"),
+        ([HIGH, LOW], "🫖"),
+        ([HIGH, "", LOW], "🫖"),
+        ([f"{HIGH}{LOW}", f"{LOW}"], "🫖\ufffd"),
+        ([f"a{HIGH}", "b"], "a\ufffdb"),
+        ([f"a{HIGH}", f"{HIGH}{LOW}"], "a\ufffd🫖"),
+        ([f"a{HIGH}"], "a\ufffd"),
+        ([f"{LOW}a"], "\ufffda"),
+    ],
+)
+def test_o10_halves_of_a_surrogate_pair_are_joined_and_one_alone_is_replaced(pieces: list[str], said: str) -> None:
+    tokens, answer = read([*map(delta, pieces), END])
+    assert text(tokens) == said
+    assert answer.tokens == len([piece for piece in pieces if piece])
+
+
+@pytest.mark.parametrize("at", range(1, 30))
+def test_o8_thoughts_in_the_content_are_no_text_wherever_they_are_split(at: int) -> None:
+    said = "<think>Let me END see.</think>\n\nIt is blue."
+    tokens, answer = read([sse(said[:at], said[at:])], stop=("END",))
+    assert text(tokens) == "It is blue."
+    assert (answer.finish_reason, answer.cut, answer.thoughts > 0) == ("stop", False, True)
+    assert answer.tokens == len(tokens) == 1
+
+
+def test_o8_a_completion_says_what_it_says() -> None:
+    answer = AnswerStream("a server", chat=False)
+    tokens = [token for event in SSEDecoder().feed(sse("<think>a</think>b")) for token in answer.feed(event)]
+    assert text(tokens) == "<think>a</think>b"
+
+
+def test_o8_tokens_by_id_keep_their_count_where_a_tag_was_feared() -> None:
+    pieces = [chunk(index=0, delta={"content": each}, token_ids=[1, 2]) for each in ("a", "<", "b", "c<th")]
+    tokens, answer = read([*pieces, END])
+    assert text(tokens) == "a<bc<th"
+    assert answer.tokens == 8
+
+
+def test_o8_a_thought_that_never_began_is_an_error() -> None:
+    with pytest.raises(PipeError, match="after 1 tokens: it sent what its model thinks as its answer"):
+        read([sse("I think. ", "So</think>", "Yes.")])
+    assert text(read([sse("</think>", "Yes.")])[0]) == "Yes."
+
+
+def test_o8_a_thought_without_an_end_cuts_the_answer() -> None:
+    tokens, answer = read([sse("Yes. ", "<think>But")])
+    assert (text(tokens), answer.cut) == ("Yes. ", True)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"data: [DONE]\n\n", "'stop'.*: nothing came that could be said"),
+        (sse(), "nothing came"),
+        (sse(" ", "\n"), "nothing came"),
+        (chunk(delta={"tool_calls": [{"id": "1"}]}) + chunk(finish_reason="tool_calls"), "'tool_calls'.*called a tool"),
+        (chunk(delta={"function_call": {"name": "a"}}, finish_reason="function_call"), "called a tool"),
+        (chunk(delta={"refusal": "I "}) + chunk(delta={"refusal": "can't\x1b."}) + END, r"refused: I can't\\x1b\."),
+        (chunk(message={"refusal": "No."}, finish_reason="stop"), "refused: No"),
+        (chunk(delta={"reasoning_content": "hm"}) + chunk(finish_reason="length"), "'length'.*only thought"),
+        (chunk(delta={"reasoning": "hm"}) + END, "only thought"),
+        (chunk(delta={"content": [{"type": "thinking", "thinking": "hm"}]}) + END, "only thought"),
+        (sse("<think>", "hm"), "only thought"),
+        (sse("<think>hm</think>", "\n\n"), "only thought"),
+        (sse("EN", "D", "more"), "nothing came"),
+    ],
+)
+def test_o9_an_answer_without_text_is_an_error_that_says_what_came(data: bytes, words: str) -> None:
+    with pytest.raises(EmptyAnswerError, match=rf"^a server ended its answer without any text .*{words}"):
+        read([data], stop=("END",))
+
+
+def test_o2_a_whole_message_is_taken_once() -> None:
+    assert text(read([chunk(message={"role": "assistant", "content": "Hi"}, finish_reason="stop")])[0]) == "Hi"
+    again = chunk(message={"content": "Hi"}, finish_reason="stop")
+    assert text(read([sse("Hi", finish=None, done=False), again])[0]) == "Hi"
+
+
+def test_o5_a_last_event_counts_where_it_is_whole() -> None:
+    begun = sse("Hi", finish=None, done=False)
+    last = chunk(index=0, delta={"content": "!"}, finish_reason="stop").rstrip()
+    assert text(read([begun, last])[0]) == "Hi!"
+    for cut in range(1, len(last)):
+        with pytest.raises(PipeError, match="in the middle of its answer, after 1 tokens"):
+            read([begun, last[:cut]])
+    with pytest.raises(PipeError, match=r"lost .*, but this: {\"error\": {\"mes$"):
+        read([begun, b'{"error": {"mes'])
+    with pytest.raises(PipeError, match="after 1 tokens: out of memory"):
+        read([begun, b'{"error": "out of memory"}'])
+
+
+def test_text_beside_a_failure_comes_before_it() -> None:
+    answer = AnswerStream("a server")
+    (event,) = SSEDecoder().feed(chunk(delta={"content": "Hi"}, finish_reason="error"))
+    assert text(answer.feed(event)) == "Hi"
+    assert not answer.ended
+    with pytest.raises(PipeError, match="gave its answer up after 1 tokens"):
+        answer.close()
+
+
+def test_what_a_stop_sequence_held_is_given_before_a_failure() -> None:
+    answer = AnswerStream("a server", ["<END>"])
+    (_, event) = SSEDecoder().feed(sse("Hi <EN", finish=None, done=False))
+    assert text(answer.feed(event)) == "Hi "
+    assert text(answer.give_up()) == "<EN"
+    assert answer.give_up() == []

@@ -8,13 +8,15 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from multimodal.errors import PipeError, UsageError
 from multimodal.pipes import remote, text_client
-from multimodal.pipes.remote import RemoteTextPipe
+from multimodal.pipes.remote import ALIVE_TIMES, RemoteTextPipe
 from multimodal.pipes.upstreams import EJECT_AFTER, Upstreams
 from multimodal.sync.conformance import check_text_pipe
 from multimodal.values import Token
@@ -67,7 +69,7 @@ def test_what_other_servers_do_changes_nothing(server: ModelServer, name: str, c
 
 def test_cut_at_every_byte_it_is_whole_or_an_error(server: ModelServer) -> None:
     data = sse("One ", "二", done=False)
-    end = data.rindex(b"\n") + 1
+    end = data.rindex(b"}") + 1  # a last event counts without the empty line behind it, where it is whole
 
     async def scenario() -> None:
         async def cut(at: int, how: str) -> str:
@@ -75,7 +77,7 @@ def test_cut_at_every_byte_it_is_whole_or_an_error(server: ModelServer) -> None:
             try:
                 return await said(url)
             except PipeError as error:
-                return "" if "lost in the middle of its answer" in str(error) else str(error)
+                return "" if " was lost " in str(error) else str(error)
 
         for how in ("close", "break"):
             for first in range(0, len(data), 16):
@@ -100,7 +102,7 @@ def test_gzip_though_nobody_asked_for_it(server: ModelServer) -> None:
     assert run(said(url)) == TEXT
     assert server.plays["gzip"].sent_to[0]["accept-encoding"] == "identity"
     for spoilt in (packed[: len(packed) // 2], packed[:20] + b"\0" * 30):
-        with pytest.raises(PipeError, match="lost in the middle"):
+        with pytest.raises(PipeError, match=r"was lost (in the middle|before its first)"):
             run(said(server.url("gzip", Play([spoilt], headers=headers))))
 
 
@@ -192,6 +194,151 @@ def test_a_reset_in_the_middle_is_an_error() -> None:
 def test_silence_is_an_error_and_so_is_being_alive_for_ever(server: ModelServer, play: Play, message: str) -> None:
     with pytest.raises(PipeError, match=message):
         run(said(server.url("silent", play), first_limit=1, idle_limit=0.3))
+
+
+def choices(*several: dict[str, Any]) -> bytes:
+    return b"data: " + msgspec.json.encode({"choices": several}) + b"\n\n"
+
+
+USAGE = b'data: {"choices":[],"usage":{"completion_tokens":6}}\n\n'
+NOTHING = {
+    "empty": choices({"index": 0, "delta": {"content": ""}}),
+    "another choice": choices({"index": 1, "delta": {"content": "no"}}),
+    "usage": USAGE,
+}
+
+
+@pytest.mark.parametrize("what", NOTHING)
+@pytest.mark.parametrize("begun", [b"", sse("One ", finish=None, done=False)])
+def test_what_brings_no_token_is_waited_for_as_a_ping_is(server: ModelServer, what: str, begun: bytes) -> None:
+    url = server.url("chatters", Play([begun] * bool(begun) + [NOTHING[what]] * 600, gap=0.02))
+    with pytest.raises(PipeError, match=r"sent no token for [\d.]+ s, after [01] tokens \(the limit is 0.2 s, 5 times"):
+        run(said(url, first_limit=0.2, idle_limit=0.2))
+    assert server.plays["chatters"].left.wait(5)
+
+
+@pytest.mark.parametrize("how", ["a field", "the content"])
+def test_a_model_may_think_longer_than_the_other_limits_but_not_for_ever(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    field = choices({"index": 0, "delta": {"reasoning_content": "hm"}})
+    begun, thought, ended = {
+        "a field": (field, field, b""),
+        "the content": tuple(sse(each, finish=None, done=False) for each in ("<think>", "hm", "</think>")),
+    }[how]
+    url = server.url("thinks", Play([begun, *[thought] * 40, ended + GOOD], gap=0.05))
+    assert run(said(url, first_limit=0.3, idle_limit=0.3)) == TEXT
+    monkeypatch.setattr(remote, "THINK_LIMIT", 0.5)
+    endless = server.url("forever", Play([begun, *[thought] * 600], gap=0.02))
+    with pytest.raises(PipeError, match=r"after 0 tokens .* 0\.5 s where its model thinks"):
+        run(said(endless, first_limit=0.1, idle_limit=0.1))
+
+
+def test_behind_its_finish_reason_an_answer_ends_whatever_comes(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "LAST_LIMIT", 0.3)
+
+    async def scenario() -> None:
+        for name, more, gap in (("usages", USAGE, 0.02), ("pings", b": ping\n\n", 0.02), ("floods", USAGE * 1000, 0.0)):
+            pipe = RemoteTextPipe(
+                server.url(name, Play([sse(*WORDS, done=False), *[more] * 3000], gap=gap)), "m", "Hello"
+            )
+            assert text([token async for token in pipe]) == TEXT
+            assert name == "pings" or pipe.usage.completion_tokens == 6
+            play = server.plays[name]
+            await until(partial(_idle, play), "the server goes on")
+
+    run(scenario(), limit=60)
+
+
+def test_a_reader_that_takes_its_time_is_no_silence_of_the_server(server: ModelServer) -> None:
+    async def scenario() -> None:
+        pieces = [sse("One ", finish=None, done=False), sse("two.", done=False), USAGE]
+        pipe = RemoteTextPipe(server.url("read", Play(pieces, gap=0.02)), "m", "Hello", idle_limit=0.05)
+        assert (await anext(pipe)).text == "One "
+        await asyncio.sleep(ALIVE_TIMES * 0.05 + 0.3)
+        assert (await anext(pipe)).text == "two."
+        assert await anext(pipe, None) is None
+        assert pipe.usage.completion_tokens == 6
+
+    run(scenario())
+
+
+def test_an_answer_without_text_is_an_error_and_another_server_is_asked_first(server: ModelServer) -> None:
+    tools = choices({"index": 0, "delta": {"tool_calls": [{"id": "1"}]}, "finish_reason": "tool_calls"})
+    for name, data in (("tools", tools), ("thinks", sse("<think>", "hm")), ("done", b"data: [DONE]\n\n")):
+        url = server.url(name, Play([data]))
+        upstreams = Upstreams([url, good(server)])
+        assert run(said(upstreams)) == TEXT
+        assert [(each.active, each.failures) for each in upstreams.servers] == [(0, 1), (0, 0)]
+        alone = Upstreams(url)
+        with pytest.raises(PipeError, match=rf"{name}/v1 ended its answer without any text"):
+            run(said(alone))
+        assert [(each.active, each.failures) for each in alone.servers] == [(0, 0)]
+
+
+@pytest.mark.parametrize("error", [b"data: boom\n\n", b'{"error": "boom"}\n', b'{"error": "boom"}', b"data: boom", b""])
+def test_what_a_stop_sequence_held_comes_before_an_error(server: ModelServer, error: bytes) -> None:
+    async def scenario() -> None:
+        for begun in (["One <EN"], ["One ", "<", "EN"], ["One <EN", "D"]):
+            pieces = [sse(*begun, finish=None, done=False), *[error] * bool(error)]
+            pipe = RemoteTextPipe(server.url("held", Play(pieces, gap=0.02)), "m", "Hello", stop=["<END>"])
+            heard: list[str] = []
+            with pytest.raises(PipeError, match="boom" if error else "was lost"):
+                await hear(pipe, heard)
+            assert "".join(heard) == "".join(begun)
+
+    run(scenario())
+
+
+def test_one_that_hangs_or_breaks_gives_what_was_held_too(server: ModelServer) -> None:
+    async def scenario() -> None:
+        for end in ("hang", "break"):
+            play = Play([sse("One <EN", finish=None, done=False)], end=end)
+            pipe = RemoteTextPipe(server.url("held", play), "m", "Hello", stop=["<END>"], idle_limit=0.2)
+            heard: list[str] = []
+            with pytest.raises(PipeError, match="after 1 tokens"):
+                await hear(pipe, heard)
+            assert "".join(heard) == "One <EN"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("kind", ["Text/Event-Stream; charset=utf-8", "text/event-stream ;x=1", "TEXT/EVENT-STREAM"])
+def test_media_types_have_no_case(server: ModelServer, kind: str) -> None:
+    assert run(said(server.url("cased", Play([GOOD], headers={"content-type": kind})))) == TEXT
+
+
+def test_a_redirection_says_where_to(server: ModelServer) -> None:
+    url = server.url("moved", Play([], status=301, headers={"location": "https://x.example/v1/chat/completions"}))
+    with pytest.raises(UsageError, match=r"\(301\): it sends to https://x.example/v1/chat/completions; give the URL"):
+        run(said(url))
+
+
+def test_a_server_that_says_when_to_come_back_is_left_alone(server: ModelServer) -> None:
+    rests = Play([b"busy"], status=429, headers={"retry-after": "30"})
+    upstreams = Upstreams([server.url("rests", rests), good(server)])
+    for _ in range(4):
+        assert run(said(upstreams)) == TEXT
+    assert len(rests.asked) == 1
+
+
+@pytest.mark.parametrize("how", ["body", "stream", "type", "finish"])
+def test_what_a_terminal_obeys_stands_in_no_error(
+    server: ModelServer, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07"
+    play = {
+        "body": Play([evil.encode()], status=500, headers={}),
+        "stream": Play([b"data: " + msgspec.json.encode({"error": evil}) + b"\n\n"]),
+        "type": Play([evil.encode()], headers={"content-type": "text/html"}),
+        "finish": Play([sse(finish=f"{evil}failed")]),
+    }[how]
+    with pytest.raises(PipeError, match=r"\\x1b") as caught:
+        run(said(server.url("evil", play)))
+    assert str(caught.value).isprintable()
+    assert "\x1b" not in caplog.text
 
 
 def test_keep_alives_keep_a_slow_server(server: ModelServer) -> None:
@@ -304,10 +451,12 @@ def test_what_any_library_raises_is_that_servers_failure(
                 raise error
                 yield b""
 
-            pipe._bytes = spoilt()
+            assert pipe._connection is not None
+            pipe._connection._bytes = spoilt()
             with pytest.raises(PipeError, match=r"lost in the middle of its answer, after 1 tokens: (no store|port)$"):
                 await anext(pipe)
-        assert pipe._client is None
+        assert pipe._connection is not None
+        assert not pipe._connection.open
         assert [(each.active, each.failures) for each in upstreams.servers] == [(0, 1), (0, 0)]
 
     run(scenario())
@@ -564,7 +713,8 @@ def test_closing_ends_a_pull_that_waits_wherever_it_waits(
             assert await pull is None
         await pipe.aclose()
         assert await anext(pipe, None) is None
-        assert pipe._client is None
+        assert pipe._connection is not None
+        assert not pipe._connection.open
         assert [(each.active, each.failures) for each in upstreams.servers] == [(0, 0), (0, 0)]
         assert not server.plays["good"].asked
         assert not caplog.text
@@ -592,6 +742,15 @@ def test_a_stop_sequence_frees_the_server_at_once(server: ModelServer) -> None:
     assert run(said(url, stop=["STOP"])) == "a a a "
     assert time.monotonic() - started < 8
     assert server.plays["stops"].left.wait(5)
+
+
+async def hear(pipe: RemoteTextPipe, heard: list[str]) -> None:
+    while True:
+        heard.append((await anext(pipe)).text)
+
+
+def _idle(play: Play) -> bool:
+    return play.active == 0
 
 
 async def _rest(pipe: RemoteTextPipe) -> AsyncIterator[Token]:

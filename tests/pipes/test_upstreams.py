@@ -9,10 +9,12 @@ from multimodal.pipes.upstreams import (
     EJECT_AFTER,
     EJECT_LIMIT,
     EJECT_SECONDS,
+    REST_LIMIT,
     RefusedError,
     Server,
     Upstreams,
     refusal,
+    retry_after,
     together,
 )
 
@@ -139,3 +141,40 @@ def test_wrong_urls_are_named(urls: object, words: str) -> None:
     with pytest.raises(UsageError, match=words) as caught:
         Upstreams(urls)  # type: ignore[arg-type]
     assert "word@" not in str(caught.value)
+
+
+def test_u5_one_that_asks_to_be_left_alone_is_for_a_minute_at_most() -> None:
+    upstreams = Upstreams([A, B])
+    first = upstreams.servers[0]
+    upstreams.done(asked(upstreams, 0.0, (B,)), 0.0, ok=False)
+    upstreams.rest(first, 0.0, 7.0)
+    upstreams.rest(first, 0.0, 3.0)
+    assert [asked(upstreams, 6.9).url for _ in range(3)] == [B] * 3
+    assert asked(upstreams, 7.0).url == A
+    upstreams.rest(first, 10.0, 1e9)
+    assert (first.well(10.0 + REST_LIMIT - 0.1), first.well(10.0 + REST_LIMIT)) == (False, True)
+    # Where no other is well it is asked all the same, and its answer makes it well.
+    one = asked(upstreams, 11.0, (B,))
+    upstreams.done(one, 12.0, ok=True)
+    assert first.well(12.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7.0),
+        (" 120 ", 120.0),
+        ("9" * 5000, 9999999999.0),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 30.0),
+        ("Sun, 06 Nov 1994 08:49:37 -0000", 30.0),
+        ("Sun, 06 Nov 1994 08:49:00 GMT", 0.0),
+        ("Sun, 99 Nov 99999 08:49:37 GMT", 0.0),
+        ("", 0.0),
+        ("-5", 0.0),
+        ("1.5", 0.0),
+        ("\u0667", 0.0),
+        ("soon", 0.0),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(value: str, seconds: float) -> None:
+    assert retry_after(value, 784111747.0) == seconds
