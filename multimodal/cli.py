@@ -17,7 +17,14 @@ from multimodal.catalog_command import add_catalog
 from multimodal.commands import PORT, add_commands, add_shop, mapping
 from multimodal.errors import MultiModalError, UsageError
 from multimodal.model_commands import add_model_commands
-from multimodal.narrator_options import add_narrator, behind_blocklist, blocklist_of, narrator_of, narrator_words
+from multimodal.narrator_options import (
+    add_narrator,
+    behind_blocklist,
+    blocklist_of,
+    narrator_of,
+    narrator_words,
+    tell_servers,
+)
 from multimodal.picture_options import (
     add_fetch,
     add_store,
@@ -148,13 +155,14 @@ def _add_tour(tour: argparse.ArgumentParser) -> None:
 def _tour(options: argparse.Namespace) -> int:
     if options.json and not options.check:
         raise UsageError("--json needs --check: it is the check that has something to print")
-    narrator_of(options)
+    narrator = narrator_of(options)
     blocklist_of(options)
     mapping(options)
     if not options.slow_images >= 0:
         raise UsageError(f"--slow-images {options.slow_images} must be 0 or more milliseconds")
     if not options.speed > 0:
         raise UsageError(f"--speed {options.speed} must be above 0")
+    tell_servers(narrator)
     if options.check:
         from multimodal.check import check_tour, summary
         from multimodal.demos.product_tour.narrators import LOCAL

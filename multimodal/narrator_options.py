@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from multimodal.demos.product_tour.tour import Tour
     from multimodal.pipes.blocklist import Blocklist
 
-__all__ = ["add_narrator", "behind_blocklist", "blocklist_of", "narrator_of", "narrator_words"]
+__all__ = ["add_narrator", "behind_blocklist", "blocklist_of", "narrator_of", "narrator_words", "tell_servers"]
 
 _DEFAULTS: dict[str, Any] = {
     "narrator": "extractive",
@@ -107,6 +108,17 @@ def narrator_of(options: argparse.Namespace) -> Narrator:
         options.guard,
         options.api_key_env,
     )
+
+
+def tell_servers(narrator: Narrator) -> None:
+    """Tell on the standard error stream what is wrong with a narrator's servers: a viewer is never told why.
+
+    Raises:
+        UsageError: httpx2 is not installed.
+    """
+    if narrator.remote:
+        for fault in asyncio.run(narrator.faults()):
+            print(f"--narrator: {fault}; the tour is served all the same", file=sys.stderr, flush=True)
 
 
 def blocklist_of(options: argparse.Namespace) -> Blocklist | None:

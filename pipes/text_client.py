@@ -44,14 +44,19 @@ async def text_client(url: str, connect_limit: float) -> Any:
     return library.AsyncClient(timeout=library.Timeout(None, connect=connect_limit), trust_env=False, verify=trusted)
 
 
-async def beginning(response: Any) -> bytes:
-    """The first bytes of a refusal."""
-    body = b""
+async def beginning(response: Any, limit: int = REFUSAL_BYTES) -> bytes:
+    """The first bytes of what is not streamed.
+
+    Args:
+        response: whose body is not read yet.
+        limit: bytes after which no more is read.
+    """
+    body = bytearray()
     async for data in response.aiter_bytes():
         body += data
-        if len(body) > REFUSAL_BYTES:
+        if len(body) > limit:
             break
-    return body
+    return bytes(body)
 
 
 async def _certificates() -> ssl.SSLContext:

@@ -142,6 +142,18 @@ class Narrator(msgspec.Struct, frozen=True):
         bearer(key, f"--api-key-env {name}: the variable")
         return key
 
+    async def faults(self) -> list[str]:
+        """What is wrong with its servers as they are now, each in a line; none = nothing, or it speaks from none.
+
+        Raises:
+            UsageError: httpx2 is not installed.
+        """
+        if not self.remote:
+            return []
+        from multimodal.pipes.model_list import model_faults
+
+        return await model_faults([server.url for server in self.servers().servers], self.model, self.key())
+
     @property
     def guarding(self) -> str:
         """What the fact guard does, as `GUARDS` has it."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from typing import Any
 
 import pytest
 
+from multimodal import check
+from multimodal.check import serving
 from multimodal.cli import main
 from multimodal.demos.product_tour.narrators import Narrator, Voice, model_voice
 from multimodal.errors import UsageError
@@ -120,3 +124,46 @@ def test_viewers_share_what_is_known_of_the_servers() -> None:
         for _ in range(4):
             assert run(said(voice)) == "Here it is.\n\nHere it is."
         assert len(wrong.asked) == EJECT_AFTER
+
+
+def test_what_is_wrong_with_a_server_is_told_at_the_start_and_the_tour_is_served() -> None:
+    async def scenario(url: str) -> str:
+        told: list[bytes] = []
+        async with serving(["--narrator", url, "--model", "m"], told) as page:
+            assert page.startswith("http://")
+            for _ in range(500):
+                if told:
+                    break
+                await asyncio.sleep(0.01)
+        return b"".join(told).decode()
+
+    with served() as server:
+        wrong = server.url("wrong", Play(models=b'{"data":[{"id":"other"}]}'))
+        with socket.socket() as gone:
+            gone.bind(("127.0.0.1", 0))
+            nobody = f"http://127.0.0.1:{gone.getsockname()[1]}/v1"
+            told = run(scenario(f"{wrong},{nobody}"))
+        assert (
+            f"--narrator: {wrong} has models, and 'm' is not among them: other; the tour is served all the same\n"
+            in told
+        )
+        assert f"--narrator: {nobody} cannot be reached: " in told
+
+
+def test_the_check_tells_it_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    async def played(*_: Any, **__: Any) -> dict[str, Any]:
+        return {"ok": True}
+
+    # What Chromium sees is tested elsewhere, and costs a tour.
+    monkeypatch.setattr(check, "check_tour", played)
+    monkeypatch.setenv("SHOP_KEY", "sk-secret")
+    with served() as server:
+        play = Play(models=b"no", models_status=401)
+        url = server.url("keyed", play)
+        asked = ["tour", "--check", "--json", "--narrator", url, "--model", "m", "--api-key-env", "SHOP_KEY"]
+        assert main(asked) == 0
+        assert f"--narrator: {url} refuses the key (401): no; the tour" in capsys.readouterr().err
+        assert [sent["authorization"] for sent in play.listed_to] == ["Bearer sk-secret"]
+        play.models, play.models_status = None, 200
+        assert main(asked) == 0
+        assert capsys.readouterr().err == ""

@@ -46,8 +46,12 @@ class Play:
     gap: float = 0.0
     before: float = 0.0
     end: str = "close"
+    models: bytes | None = None
+    """What it answers at /models; None = the list of "m". `models_status` and `headers` go with it."""
+    models_status: int = 200
     asked: list[dict[str, Any]] = field(default_factory=list)
     sent_to: list[dict[str, str]] = field(default_factory=list)
+    listed_to: list[dict[str, str]] = field(default_factory=list)
     active: int = 0
     sent: int = 0
     left: threading.Event = field(default_factory=threading.Event)
@@ -55,7 +59,7 @@ class Play:
 
 
 class ModelServer:
-    """Answers at /{name}/v1/chat/completions and /{name}/v1/completions as `plays[name]` says."""
+    """Answers at /{name}/v1/chat/completions, /{name}/v1/completions and /{name}/v1/models as `plays[name]` says."""
 
     def __init__(self) -> None:
         self.plays: dict[str, Play] = {}
@@ -75,6 +79,13 @@ class ModelServer:
         if play.status != 200:
             return Response(b"".join(play.pieces), play.status, play.headers)
         return StreamingResponse(self._stream(play), headers=play.headers)
+
+    async def models(self, request: Request) -> Response:
+        play = self.plays[request.path_params["name"]]
+        play.listed_to.append(dict(request.headers))
+        await asyncio.sleep(play.before)
+        listed = b'{"object":"list","data":[{"id":"m","object":"model"}]}' if play.models is None else play.models
+        return Response(listed, play.models_status, {**play.headers, "content-type": "application/json"})
 
     async def _stream(self, play: Play) -> AsyncIterator[bytes]:
         play.active += 1
@@ -99,7 +110,12 @@ class ModelServer:
 def served() -> Iterator[ModelServer]:
     """The server, in a thread of its own."""
     model = ModelServer()
-    app = Starlette(routes=[Route("/{name}/v1/{path:path}", model.answer, methods=["POST"])])
+    app = Starlette(
+        routes=[
+            Route("/{name}/v1/models", model.models, methods=["GET"]),
+            Route("/{name}/v1/{path:path}", model.answer, methods=["POST"]),
+        ]
+    )
     config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1, ws="none")
     server = uvicorn.Server(config)
     listening = socket.socket()
