@@ -227,7 +227,7 @@ class RemoteTextPipe:
                 return
             self._answer = None
         if failures:
-            raise together(failures) from failures[-1]
+            raise _together(failures) from failures[-1]
 
     async def _failed(
         self,
@@ -346,3 +346,10 @@ class RemoteTextPipe:
             self.upstreams.done(server, now(), ok=ok)
         if connection is not None:
             await connection.aclose()
+
+
+def _together(failures: Sequence[PipeError | RefusedError]) -> PipeError | UsageError:
+    """One error for all servers; where one of them answered, without any text, it is that."""
+    error = together(failures)
+    empty = any(isinstance(each, EmptyAnswerError) for each in failures)
+    return EmptyAnswerError(str(error), retryable=isinstance(error, PipeError) and error.retryable) if empty else error

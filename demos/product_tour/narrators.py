@@ -17,6 +17,7 @@ from multimodal.pipes.guard import FactGuard
 from multimodal.pipes.guarded import GuardedTextPipe, GuardMode
 from multimodal.pipes.guided import GuidedTextPipe
 from multimodal.pipes.guided_prompt import TONES, WORDS, Message, guided_turns
+from multimodal.pipes.maybe_empty import MaybeEmpty
 from multimodal.pipes.openai_request import bearer
 from multimodal.pipes.planner import plan_passages
 from multimodal.pipes.stand_in import stand_in
@@ -317,4 +318,9 @@ def _remote(
         seed=narrator.seed,
         api_key=narrator.key(),
     )
-    return [_Passage(partial(ask, messages), sheet) for messages, sheet in zip(turns, sheets, strict=True)]
+
+    def answer(messages: list[Message]) -> TextPipe:
+        # An answer without any text ends no tour where the guard has somebody who says it.
+        return MaybeEmpty(ask(messages)) if narrator.guarding == "hold" else ask(messages)
+
+    return [_Passage(partial(answer, messages), sheet) for messages, sheet in zip(turns, sheets, strict=True)]

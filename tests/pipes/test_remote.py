@@ -16,6 +16,8 @@ import pytest
 
 from multimodal.errors import PipeError, UsageError
 from multimodal.pipes import remote, text_client
+from multimodal.pipes.maybe_empty import MaybeEmpty
+from multimodal.pipes.openai_stream import EmptyAnswerError
 from multimodal.pipes.remote import ALIVE_TIMES, RemoteTextPipe
 from multimodal.pipes.upstreams import EJECT_AFTER, Upstreams
 from multimodal.sync.conformance import check_text_pipe
@@ -273,9 +275,28 @@ def test_an_answer_without_text_is_an_error_and_another_server_is_asked_first(se
         assert run(said(upstreams)) == TEXT
         assert [(each.active, each.failures) for each in upstreams.servers] == [(0, 1), (0, 0)]
         alone = Upstreams(url)
-        with pytest.raises(PipeError, match=rf"{name}/v1 ended its answer without any text"):
+        with pytest.raises(EmptyAnswerError, match=rf"{name}/v1 ended its answer without any text"):
             run(said(alone))
         assert [(each.active, each.failures) for each in alone.servers] == [(0, 0)]
+        with pytest.raises(EmptyAnswerError, match=r"without any text .*; .* cannot be reached"):
+            run(said([url, closed_port()]))
+
+
+def test_who_has_something_to_say_in_its_place_may_take_an_empty_answer_for_an_end(
+    server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(data: bytes) -> str:
+        pipe = MaybeEmpty(RemoteTextPipe(server.url("maybe", Play([data])), "m", "Hello"))
+        heard = text([token async for token in pipe])
+        assert await anext(pipe, None) is None
+        await pipe.aclose()
+        return heard
+
+    assert run(scenario(GOOD)) == TEXT
+    assert run(scenario(sse())) == ""
+    assert "without any text" in caplog.text
+    with pytest.raises(PipeError, match="boom"):
+        run(scenario(b"data: boom\n\n"))
 
 
 @pytest.mark.parametrize("error", [b"data: boom\n\n", b'{"error": "boom"}\n', b'{"error": "boom"}', b"data: boom", b""])
