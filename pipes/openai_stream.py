@@ -15,8 +15,8 @@ O7  A `finish_reason` that names a failure (`FAILED`) is an error; one that says
 O8  What a model thinks is no text: fields and parts of its own, and in a chat ``<think>...</think>`` within the content
     (`thoughts`). A closing tag alone, behind text, is an error: that text was thought.
 O9  An answer that ends without any text is an error, in the words of what came in its place.
-O10 JSON that is not quite JSON is read as far as it can be: NaN, and halves of a surrogate pair, which are joined also
-    over chunks; a half alone is one U+FFFD.
+O10 JSON that is not quite JSON is read as far as it can be: NaN, bare control characters, and halves of a surrogate
+    pair, which are joined also over chunks; a half alone is one U+FFFD.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ def _read(data: str) -> _Chunk:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeError):
         try:
-            return msgspec.convert(json.loads(data), _Chunk)
+            return msgspec.convert(json.loads(data, strict=False), _Chunk)
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from error
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
-
-import msgspec
 
 __all__ = ["ERROR_CHARS", "error_words", "harmless", "why"]
 
@@ -36,8 +35,8 @@ def error_words(found: Any) -> str:
     for _ in range(DEPTH):
         if isinstance(found, str):
             try:
-                found = msgspec.json.decode(found)
-            except (msgspec.DecodeError, RecursionError, UnicodeError):
+                found = json.loads(found, strict=False)
+            except (ValueError, RecursionError):
                 break
         named = [
             found[name] for name in ("error", "message", "detail") if isinstance(found, Mapping) and found.get(name)
