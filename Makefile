@@ -7,7 +7,7 @@ help:
 	@echo "make check   only ruff, mypy --strict and pyright"
 	@echo "make soak    the long run: random tours, spoilt messages, cuts, outages, kills, 10,000 sessions, an hour's tour (40 min)"
 	@echo "make live    set up what benchmarks are measured beside, each in a .venv-live of its own (6 GB)"
-	@echo "make narrator  train the local narrator's adapter anew, in its place, and judge it (half an hour to an hour on two cores)"
+	@echo "make narrator  train the local narrator's adapter anew, in its place, and judge it (an hour to an hour and a half on two cores)"
 	@echo "make live-test  what talks to a model's server, against transformers serve and vLLM of .venv-live (5 min)"
 
 tour:
@@ -54,7 +54,7 @@ live-test:
 
 narrator:
 	@.ci/setup dev
-	@echo "== training: 20 to 40 minutes on two cores"
+	@echo "== training: 45 to 75 minutes on two cores"
 	@.venv/bin/python -m multimodal.assets.narrator.training.train --out assets/narrator/adapter.safetensors
 	@echo "== judging it on 100 unseen fact sheets: some minutes"
 	@.venv/bin/multimodal bench narrator --json

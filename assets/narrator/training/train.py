@@ -31,7 +31,7 @@ RANK, ALPHA = 8, 16
 FIRST_LAYER = 8
 """Layers below it stay as they are: what letters and words are is known there, and a quarter of the time is saved."""
 LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-BATCH, STEPS, RATE, WARM_UP = 4, 800, 1e-3, 40
+BATCH, STEPS, RATE, WARM_UP = 4, 1800, 1e-3, 40
 SEED = 7
 CHECKPOINT = 100
 """Steps between two checkpoints: a run that is cut off has not been for nothing."""
