@@ -62,11 +62,17 @@ class FactGuard:
         sheets: of all products that may be spoken of.
 
     Raises:
-        UsageError: none, or two that go by one name.
+        UsageError: none, what is no sheet, or two that go by one name.
     """
 
     def __init__(self, sheets: Iterable[FactSheet]) -> None:
-        self.sheets = {sheet.product_id: sheet for sheet in sheets}
+        given = list(sheets) if isinstance(sheets, Iterable) else [sheets]
+        for sheet in given:
+            if not isinstance(sheet, FactSheet):
+                raise UsageError(
+                    f"a fact guard reads fact sheets, and {sheet!r:.80} is none; give FactSheet.of(product) for each"
+                )
+        self.sheets = {sheet.product_id: sheet for sheet in given}
         if not self.sheets:
             raise UsageError("a fact guard without a fact sheet would refuse everything; give FactSheet.of(product)")
         products = [Product(sheet.product_id, sheet.title, aliases=sheet.aliases) for sheet in self.sheets.values()]

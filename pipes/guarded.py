@@ -3,6 +3,10 @@
 A token waits until its sentence is judged, and then comes with its own text, or empty where the sentence is false. So
 what is held back is one sentence, and every name and cue stands where it stood. A sentence's end is known by what
 follows it: a token that holds the end of one and the beginning of another gives the beginning to the token behind it.
+The spaces behind a sentence are its own: with it they are said, or left out.
+
+What follows a sentence that was left out is heard of another product than it was meant of, where that sentence alone
+named this one: it has to be true of both.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ class GuardedTextPipe(AroundPipe):
         on_violation: called with each; it must not block. One that fails is logged, and the text goes on.
 
     Raises:
-        UsageError: another mode, or `instead` with a mode that leaves nothing out.
+        UsageError: another mode, `instead` with a mode that leaves nothing out, or what is no guard.
     """
 
     def __init__(
@@ -61,6 +65,10 @@ class GuardedTextPipe(AroundPipe):
         instead: Callable[[str], Sequence[str]] | None = None,
         on_violation: Callable[[Violation], object] | None = None,
     ) -> None:
+        if not isinstance(guard, FactGuard):
+            raise UsageError(
+                f"guard={guard!r:.80} judges nothing; give FactGuard(FactSheet.of(each) for each in products)"
+            )
         if mode not in get_args(GuardMode):
             raise UsageError(f"mode={mode!r} is none; there are: {', '.join(get_args(GuardMode))}")
         if instead is not None and mode != "hold":
@@ -71,8 +79,10 @@ class GuardedTextPipe(AroundPipe):
         self._instead, self._product = instead, product
         self._on_violation = on_violation
         self._ready: deque[Token] = deque()
-        self._waiting: list[tuple[Token, str]] = []
-        self._borders, self._sentence, self._carried = Boundaries(), "", ""
+        # A token, what of it may be said whatever comes, and what waits with its sentence.
+        self._waiting: list[tuple[Token, str, str]] = []
+        self._borders, self._sentence, self._carried, self._ended = Boundaries(), "", "", False
+        self._heard = product
         self._said: list[str] = []
         self._named, self._unsure = not alone, False
         self._about: str | None = None  # of the token before
@@ -148,23 +158,23 @@ class GuardedTextPipe(AroundPipe):
         own, *begun = self._parts(token.text)
         text, self._carried = self._carried + own, ""
         self._sentence = (self._sentence + own).lstrip()
-        shown: str | None = None
+        spaces, shown = "", None
         for part in begun:
             passed = self._judge()
             self._let_out(passed)
-            if shown is not None or text.strip():
-                shown = (shown or "") + (text if passed else "")
-                text = part
-            else:  # nothing but the space before the new sentence
-                text += part
-            self._sentence = part.lstrip()
+            said = text if passed else ""
+            if shown is None and not text.strip():
+                spaces = said  # nothing but what stands before the new sentence
+            else:
+                shown = (shown or spaces) + said
+            text, self._sentence = part, part.lstrip()
             if not passed and (self._mode == "stop" or self._instead is not None):
                 await self._end("" if self._waits else shown or "")
                 return False
         if shown is None:
-            self._waiting.append((token, text))
+            self._waiting.append((token, spaces, text))
         elif self._waits:
-            self._waiting.append((token, shown))
+            self._waiting.append((token, "", shown))
             self._carried = text
         else:
             self._say(token, shown)
@@ -237,20 +247,21 @@ class GuardedTextPipe(AroundPipe):
         """What waited for a judgement: with its text, or without."""
         if passed and self._waits:
             return
-        for token, text in self._waiting:
-            self._say(token, text if passed else "")
+        for token, spaces, text in self._waiting:
+            # What is said instead brings its own.
+            kept = spaces if passed or self._instead is None else ""
+            self._say(token, kept + (text if passed else ""))
         self._waiting.clear()
 
     def _parts(self, text: str) -> list[str]:
         """A token's text: what belongs to the sentence that is open, and each part that begins another."""
         parts, sentence = [""], self._sentence
         for piece in _pieces(text):
-            ends = self._borders.feed(piece) >= SENTENCE or len(sentence) + len(piece) > SENTENCE_CHARS
-            if ends and sentence:
-                kept = parts[-1].rstrip()
-                parts[-1], piece = kept, parts[-1][len(kept) :] + piece
+            self._ended = self._borders.feed(piece) >= SENTENCE or self._ended
+            long = len(sentence) + len(piece) > SENTENCE_CHARS
+            if sentence and (long or (self._ended and not piece.isspace())):
                 parts.append("")
-                sentence = ""
+                sentence, self._ended = "", False
             parts[-1] += piece
             sentence = (sentence + piece).lstrip()
         return parts
@@ -260,10 +271,11 @@ class GuardedTextPipe(AroundPipe):
         sentence, self._sentence = self._sentence, ""
         if not sentence.strip():
             return True
+        meant = self._judging.product
         found = self._judging.judge(sentence)
         for violation in found:
             self._tell(violation)
-        passed = not found
+        passed = not found and self._hear(sentence, meant)
         if passed and not self._named:
             mentions = {mention.product for mention in self._guard.mentions(sentence)}
             self._named = self._product in mentions
@@ -271,6 +283,19 @@ class GuardedTextPipe(AroundPipe):
         if not passed and self._mode != "flag":
             self.left_out += 1
         return passed
+
+    def _hear(self, sentence: str, meant: str) -> bool:
+        """Whether a sentence is true of what it is heard of, too; from now on that is what it named last."""
+        heard = self._judging.product
+        if self._mode == "hold" and self._heard != meant:
+            found, heard = self._guard.judge(sentence, self._heard)
+            if found:
+                log.warning(
+                    "the fact guard: this would be heard of %r, and is left out: %s", self._heard, sentence.strip()
+                )
+                return False
+        self._heard = heard
+        return True
 
     def _tell(self, violation: Violation) -> None:
         log.warning("the fact guard: %s", violation)
