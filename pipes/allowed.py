@@ -3,24 +3,26 @@
 G2  A number counts with its unit: 1.5 litres on the sheet does not allow 1.5 kilograms. A number without a unit is
     allowed where the sheet has that number at all, but as a price only where it has it as a price. How it is written
     does not count: digits, words, separators, the unit of another system.
+    A side (height, width) that the sheet has is judged by that, and what is compared by G5 (`allowed_amounts`).
 G3  A material, a colour, a name or a stock counts where the sheet has it anywhere: in a fact, the title, the
-    description. What is pure has to be there by itself: 黄铜 does not allow 纯铜.
+    description. What is pure has to be there by itself: 黄铜 does not allow 纯铜. Where it
+    has a share, a share has to be that: 80 % wool is not pure.
+G6  What is denied ("not made of plastic", "49 euros, not 59") is true where the sheet does not say it.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
+from multimodal.pipes.allowed_amounts import Amounts
 from multimodal.pipes.claim_base import Claim, alternatives, folded, spoken_alike
+from multimodal.pipes.claim_context import side_of
 from multimodal.pipes.claim_deals import stock
 from multimodal.pipes.claim_words import (
-    BRITISH,
     COLOURS,
-    FOREIGN,
     GROUPS,
     HAN_COLOURS,
     HAN_MATERIALS,
@@ -53,10 +55,15 @@ class Allowed:
         """Of several sheets: every two Chinese characters that stand side by side on one."""
         self.whole = ""
         """Of one sheet: all of its text."""
-        self._measured: dict[tuple[str, bool], list[Decimal]] = {}
+        self.denied: set[str] = set()
+        """What the sheet says that it is not."""
+        self.shares: dict[str, set[Decimal]] = {}
+        """Of one sheet: how much of each material, where it says so."""
+        self.sides: dict[str, set[tuple[Decimal, str]]] = {}
+        """Of one sheet: its amounts of each side."""
         if sheet is not None:
             self._read(sheet)
-            self._measured = _by_measure(self.numbers)
+        self._order()
 
     @classmethod
     def together(cls, several: Iterable[Allowed]) -> Allowed:
@@ -70,21 +77,38 @@ class Allowed:
             made.choices |= each.choices
             made.words |= each.words
             made.pairs.update(_pairs(each.whole))
-        made._measured = _by_measure(made.numbers)
+            made.denied |= each.denied
+        made._order()
         return made
 
+    def _order(self) -> None:
+        self._amounts = Amounts(self.numbers)
+        self._priced = Amounts((price, "") for price in self.prices)
+        self._by_side = {side: Amounts(numbers) for side, numbers in self.sides.items() if numbers}
+
     def allows(self, claim: Claim) -> bool:
-        """Whether a claim is on the sheet (G2, G3)."""
+        """Whether a claim is on the sheet (G2, G3), and one that is denied is not (G6)."""
+        if not claim.denied:
+            return self._says_so(claim)
+        if claim.number is not None and not claim.unit and claim.kind != "price":
+            return True
+        return claim.word in self.denied or not self._says_so(claim)
+
+    def _says_so(self, claim: Claim) -> bool:
         if claim.number is not None:
             return self._counts(claim, claim.number)
+        if claim.kind == "number":
+            return claim.word in self.words or self._says(claim.word)
         if claim.kind in {"stock", "price"}:
             return claim.word in self.words
         if claim.kind == "name":
             made = bool(self.values.get("name"))
             return (claim.counts == "maker" and not made) or self._says(claim.said) or self._says(claim.word)
+        if claim.share is not None and not self._shared(claim, claim.share):
+            return False
         if self._has(claim.word) or any(self._has(word) for word in KINDS_OF.get(claim.word, ())):
             return True
-        if claim.word.isascii():
+        if not _HAN.search(claim.word):
             if claim.word in MATERIALS or claim.word in COLOURS:
                 return False
             # What it is made of, in several words: one of them has to be known.
@@ -97,9 +121,9 @@ class Allowed:
 
     def _has(self, word: str) -> bool:
         """A material or a colour, in the form of the lists."""
-        if word in self.words:
-            return True
-        return not word.isascii() and not (len(word) == 1 and word in HAN_COLOURS) and self._says(word)
+        if word in self.words or word in self.denied:
+            return word in self.words
+        return _HAN.search(word) is not None and not (len(word) == 1 and word in HAN_COLOURS) and self._says(word)
 
     def _says(self, text: str) -> bool:
         """A name, or Chinese words: letter for letter on one sheet, in its words or pairs on one of several."""
@@ -115,33 +139,31 @@ class Allowed:
 
     def _counts(self, claim: Claim, number: Decimal) -> bool:
         if claim.kind == "price" and not claim.unit:
-            return number in self.prices
+            return number / claim.times in self.prices or self._priced.compares(number, "", claim.bound)
         if claim.unit == "person" and (number, "") in self.numbers:
             return True
+        if claim.side in self._by_side:
+            return self._measures(self._by_side[claim.side], claim, number)
         if claim.unit:
-            return (number, claim.unit) in self.numbers or self._converted(claim, number)
+            return (number / claim.times, claim.unit) in self.numbers or self._measures(self._amounts, claim, number)
         if number > 1 and number in self.choices and claim.counts in _CHOICES:
             return True
         if (number, "") in self.numbers or not claim.counts:
             return number in self.loose
         return number in self.loose and claim.counts in self.words
 
-    def _converted(self, claim: Claim, number: Decimal) -> bool:
-        """The same amount in another unit of the same measure: 1,500 ml is 1.5 l, and 49 cm are 19 inches."""
+    def _measures(self, amounts: Amounts, claim: Claim, number: Decimal) -> bool:
+        """In another unit of the same measure, or as a comparison."""
+        if claim.unit == "cent" and number / 100 in self.prices:
+            return True
         if claim.unit == "GBP" and "pound" in claim.said.casefold() and (number, "lb") in self.numbers:
             return True
-        if claim.unit not in MEASURES:
-            return False
-        measure, factor = MEASURES[claim.unit]
-        foreign = claim.unit in FOREIGN
-        for each in dict.fromkeys((factor, BRITISH.get(claim.unit, factor))):
-            # Between metres and inches, what is said is rounded.
-            rounded = min(claim.exact / 2, number * _ROUNDED) * each
-            if _near(self._measured.get((measure, foreign), ()), number * each, Decimal(0)) or _near(
-                self._measured.get((measure, not foreign), ()), number * each, rounded
-            ):
-                return True
-        return False
+        return amounts.converted(number, claim.unit, claim.exact) or amounts.compares(number, claim.unit, claim.bound)
+
+    def _shared(self, claim: Claim, share: Decimal) -> bool:
+        """Whether a material has the share that is said, where the sheet has one (G3)."""
+        known = {each for word in (claim.word, *KINDS_OF.get(claim.word, ())) for each in self.shares.get(word, ())}
+        return not known or (any(each > share for each in known) if claim.bound == "over" else share in known)
 
     def _read(self, sheet: FactSheet) -> None:
         text: list[str] = []
@@ -149,7 +171,12 @@ class Allowed:
             self.values.setdefault(fact.kind, []).append(fact.value)
             text += [fact.name, fact.value]
             if fact.name.casefold() in _SETS:
-                self.numbers.add((Decimal(len(parts_of(fact.value))), ""))
+                self.numbers.update((Decimal(len(parts_of(fact.value))), unit) for unit in ("", "piece"))
+            if folded(fact.name) in _CHOICES:
+                self.choices.add(Decimal(len(parts_of(fact.value))))
+            if side := side_of(fact.name):
+                found = ((each.number, each.unit) for each in claims(fact.value) if each.number is not None)
+                self.sides.setdefault(side, set()).update(each for each in found if each[1] in MEASURES)
             # "pieces: 48" counts what it is called.
             if (counted := unit_of(fact.name)) and _PLAIN.fullmatch(fact.value):
                 self.numbers.add((_decimal(fact.value), counted))
@@ -174,10 +201,15 @@ class Allowed:
             self.words.add("纯木")
 
     def _read_text(self, piece: str) -> None:
+        affirmed = set(self.words)
         for claim in _claims_of(piece) if len(piece) <= SHORT else claims(piece):
             if claim.number is None:
-                self.words.add(claim.word)
+                (self.denied if claim.denied else affirmed).add(claim.word)
+                if claim.share is not None and not claim.bound:
+                    self.shares.setdefault(claim.word, set()).add(claim.share)
                 continue
+            if claim.side:
+                self.sides.setdefault(claim.side, set()).add((claim.number, claim.unit))
             self.numbers.add((claim.number, claim.unit))
             if claim.kind == "price":
                 self.prices.add(claim.number)
@@ -192,28 +224,15 @@ class Allowed:
             if "-" in word:
                 self.words.update(map(folded, word.split("-")))
         self.words.update(map(folded, _SEVERAL.findall(piece)))
+        # "Free of plastic" is no plastic.
+        self.words -= self.denied
+        self.words |= affirmed
 
 
 @lru_cache(2048)
 def _claims_of(piece: str) -> tuple[Claim, ...]:
     """Of pieces that a catalogue says again and again: names of facts, materials, stocks."""
     return tuple(claims(piece))
-
-
-def _by_measure(numbers: Iterable[tuple[Decimal, str]]) -> dict[tuple[str, bool], list[Decimal]]:
-    """What is measured, by measure and system, in the smallest unit and in order."""
-    found: dict[tuple[str, bool], set[Decimal]] = {}
-    for number, unit in numbers:
-        if unit in MEASURES:
-            measure, factor = MEASURES[unit]
-            amounts = found.setdefault((measure, unit in FOREIGN), set())
-            amounts.update((number * factor, number * BRITISH.get(unit, factor)))
-    return {key: sorted(amounts) for key, amounts in found.items()}
-
-
-def _near(amounts: list[Decimal] | tuple[()], amount: Decimal, rounded: Decimal) -> bool:
-    at = bisect_left(amounts, amount - rounded)
-    return at < len(amounts) and amounts[at] <= amount + rounded
 
 
 def _pairs(text: str) -> Iterator[str]:
@@ -231,11 +250,10 @@ def _decimal(digits: str) -> Decimal:
         return Decimal(-1)
 
 
-_ROUNDED = Decimal("0.03")
-"""How far a rounded conversion may be off: two feet are not half a metre."""
 _EMPTY = frozenset(
     ["a", "an", "the", "of", "one", "single", "whole", "solid", "piece", "block", "real", "pure", "good", "same", "its"]
 )
+_HAN = re.compile("[\u2e80-\U0003ffff]")
 _DIGIT = re.compile(r"\d")
 _PLAIN = re.compile(r"\d+(?:[.,]\d+)?")
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")

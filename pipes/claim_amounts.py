@@ -65,6 +65,7 @@ _GROUP = re.compile(
     rf"(?P<group>(?:an?|one)\s+(?P<number>{'|'.join(GROUPS)})\b(?:\s+of(?=\s+(?P<what>[a-z]{{1,30}}))\b)?)",
     re.IGNORECASE,
 )
+_NOTE = re.compile(r"\ba\s+(fiver|tenner)\b", re.IGNORECASE)
 _OFTEN = re.compile(
     r"\b(once|twice|(?<![\w-])(?P<count>[\w-]{1,40})\s+times)\s+(?:an?|per|each|every|in an?)\s+(day|week|month|year)\b"
     r"|每(?P<period>年|个?月|周|天|日)[^，。；]{0,6}?(?P<han>[一二两三四五六七八九十\d]+)次",
@@ -133,10 +134,14 @@ def single(sentence: str) -> Iterator[Amount]:
             yield Amount(1 + more, unit, *one.span(), Decimal("0.1"))
             continue
         ahead = sentence[max(0, one.start() - 16) : one.start()].rstrip().casefold()
-        alone = unit in SINGLE_AMOUNTS and not ahead.endswith(("half", "quarter", "of", "per"))
+        if ahead.endswith(("half", "quarter")):
+            continue
+        alone = unit in SINGLE_AMOUNTS and not ahead.endswith(("of", "per"))
         side = MEASURES.get(unit, ("",))[0] == "length" and _A_SIDE.match(sentence, one.end(1)) is not None
         if (alone or side) and len(one[1]) > 2:
             yield Amount(Decimal(1), unit, one.start(), one.end(1))
+    for note in _NOTE.finditer(sentence):
+        yield Amount(Decimal(5 if note[1][0] in "fF" else 10), "", *note.span(), priced=True)
     for group in _GROUP.finditer(sentence):
         what = (group["what"] or "").casefold()
         beside = what.removesuffix("s") in BESIDE_THINGS or what in BODY or unit_of(what) in TIMES

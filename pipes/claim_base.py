@@ -17,9 +17,10 @@ import msgspec
 
 from multimodal.pipes.claim_words import COLOURS, MATERIALS, SPELLINGS
 
-__all__ = ["Claim", "ClaimKind", "Spans", "alternatives", "before", "folded", "spoken_alike"]
+__all__ = ["Bound", "Claim", "ClaimKind", "Spans", "alternatives", "before", "folded", "spoken_alike"]
 
 ClaimKind = Literal["price", "number", "material", "colour", "name", "stock"]
+Bound = Literal["", "under", "over", "near"]
 
 BEFORE = 40
 """Characters before a place that may say what is meant there: the longest such words have fewer than thirty."""
@@ -37,6 +38,7 @@ class Claim(msgspec.Struct, frozen=True):
         word: of any other kind, and of a price that is not said in numbers: one of it in small letters.
         exact: of a number, one unit of its last digit.
         counts: of a number without a unit, what it counts; ``maker`` of a name that is one if the sheet has a maker.
+        bound, denied, share, side, times: how it is meant (`claim_context`).
     """
 
     kind: ClaimKind
@@ -48,6 +50,13 @@ class Claim(msgspec.Struct, frozen=True):
     word: str = ""
     exact: Decimal = Decimal(1)
     counts: str = ""
+    bound: Bound = ""
+    denied: bool = False
+    share: Decimal | None = None
+    """Of a material, in percent."""
+    side: str = ""
+    times: Decimal = Decimal(1)
+    """Of a price, for how many it is."""
 
 
 class Spans:

@@ -21,17 +21,18 @@ from multimodal.pipes.claim_words import (
     TIMES,
 )
 
-__all__ = ["GUARANTEE", "idle"]
+__all__ = ["GUARANTEE", "HAN_COUNTERS", "idle"]
 
 GUARANTEE = re.compile(r"\b(?:guarantee|warranty|guaranteed)|质保|保修|保证", re.IGNORECASE)
 
 _BEFORE_IDLE = re.compile(
-    r"\b(?:no|number|step|part|stop|chapter|cloud|item|past|one or|an?\s+\w+\s+or"
+    r"\b(?:count(?:s|ing|ed)?\s+(?:down\s+)?(?:to|from)|no|number"
+    r"|step|part|stop|chapter|cloud|item|past|one or|an?\s+\w+\s+or"
     r"|(?:child|boy|girl|man|woman)\s+of)\s+$|\d:$",
     re.IGNORECASE,
 )
 _BESIDE = re.compile(
-    rf"[\s-]+(?:[a-z]+\s+)?(?:{'|'.join(BESIDE_THINGS)})(?:s|es)?\b|[片个只杯块颗朵本枝]?(?:{'|'.join(BESIDE_HAN)})",
+    rf"[\s-]+(?:[a-z]+\s+)?(?:{'|'.join(BESIDE_THINGS)})(?:s|es)?\b|[片个只杯块颗朵本枝]?(?:{'|'.join(BESIDE_HAN)})(?![杯壶碗盘碟瓶架挡垫具匙勺机盒罐筒])",
     re.IGNORECASE,
 )
 _ORDINAL = re.compile(
@@ -39,7 +40,7 @@ _ORDINAL = re.compile(
     r"(?:the\s+|our\s+|these\s+|those\s+|my\s+)?$",
     re.IGNORECASE,
 )
-_BEGINS = re.compile(r"(?:^|[.,;:!?…]|\b(?:and|or|but|for))\s*$", re.IGNORECASE)
+_BEGINS = re.compile(r"(?:^|[.,;:!?…]|\b(?:and|or|but|for|so|then))\s*$", re.IGNORECASE)
 _OF_THEM = re.compile(r"\s+of\s+(?:them|these|those|us|you)\b", re.IGNORECASE)
 _TAKES = re.compile(r"\btakes?\s+$", re.IGNORECASE)
 _TO = re.compile(r"\s+to\b", re.IGNORECASE)
@@ -59,9 +60,9 @@ _OF_THE_CALENDAR = re.compile(
     r"\s+(?:an?|in an?|of the|every|each|to the)\s+(?:minute|hour|day|week|year)\b", re.IGNORECASE
 )
 _HAN_CALENDAR = re.compile(r"(?:一|每)(?:天|周|年|分钟|小时|个星期)[^，。]{0,2}$")
-_A_LETTER, _BY = re.compile(r"[A-Za-z]"), re.compile(r"x\s?\d")
+_A_LETTER, _BY = re.compile(r"[A-Za-zÀ-ÖØ-öø-ɏ]"), re.compile(r"x\s?\d")
 _IDLE_BEHIND = (_AFTER_IDLE, _OF_THE_BODY, _BESIDE)
-_HAN_COUNTERS = frozenset("个只条把件片块张双对套根颗枚支节本盏台座组层格档步扇挡位色脚腿")
+HAN_COUNTERS = frozenset("个只条把件片块张双对套根颗枚支节本盏台座组层格档步扇挡位色脚腿")
 
 
 def idle(match: re.Match[str], amount: Amount, sentence: str, guaranteed: bool) -> bool:
@@ -102,7 +103,7 @@ def idle(match: re.Match[str], amount: Amount, sentence: str, guaranteed: bool) 
             return True
         if len(said) == 2 and all(each in HAN_DIGITS for each in said):
             return True  # 三五好友
-        return len(said) == 1 and (said == "一" or sentence[end : end + 1] not in _HAN_COUNTERS)
+        return len(said) == 1 and (said == "一" or sentence[end : end + 1] not in HAN_COUNTERS)
     if match["digits"]:
         return _A_LETTER.match(sentence, end) is not None and not _BY.match(sentence, end)
     small = said.casefold()

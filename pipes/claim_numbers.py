@@ -2,8 +2,9 @@
 
 N1  "1,299.50", "1.299,50", "forty-nine", "one point six", "two and a half", "a dozen", "3/4", "四十九", "一点六", "半".
 N2  Of "49 x 22 cm", "10-12 cm" and "ten to twelve litres" every number has the unit.
-N3  "24 euros 50" and "24 euros and 50 cents" are one price, "1.2k euros" is 1,200, and a number behind a word of price
-    is a price without its money: "it costs 24".
+N3  "24 euros 50" and "24 euros and 50 cents" are one price, "one metre forty" and "一公斤一百克" one measure, "1.2k
+    euros" is 1,200, "1.299 euros" is 1,299, and a number behind a word of price is a price without its money: "it costs
+    24".
 N4 is in `claim_amounts`, N5 in `claim_idle`.
 """
 
@@ -16,8 +17,19 @@ import msgspec
 
 from multimodal.pipes.claim_amounts import Amount, counted, is_price, often, single, unit_of
 from multimodal.pipes.claim_base import Spans, before
-from multimodal.pipes.claim_idle import GUARANTEE, idle
-from multimodal.pipes.claim_words import MONEY_OF, MULTIPLES, ONES, OTHERS, SCALES, SHORT_UNITS, TENS, UNIT_OF
+from multimodal.pipes.claim_idle import GUARANTEE, HAN_COUNTERS, idle
+from multimodal.pipes.claim_words import (
+    HAN_DIGITS,
+    MEASURES,
+    MONEY_OF,
+    MULTIPLES,
+    ONES,
+    OTHERS,
+    SCALES,
+    SHORT_UNITS,
+    TENS,
+    UNIT_OF,
+)
 from multimodal.pipes.fact_words import MONEY
 from multimodal.pipes.spoken_numbers import value_of
 
@@ -37,8 +49,10 @@ _NUMBER = re.compile(
 )
 _SIGN_BEFORE = re.compile(r"(US\$|[€$£¥￥]|\b[A-Z]{3})\s?$")
 _UNITS_SAID = "|".join(sorted(map(re.escape, {*UNIT_OF, *MONEY_OF}), key=len, reverse=True))
-_UNIT_AFTER = re.compile(rf"(?:-?ish|[\s-]odd|\+)?[\s-]{{0,2}}({_UNITS_SAID})(?![A-Za-z])", re.IGNORECASE)
-_MULTIPLE = re.compile(rf"\s?({'|'.join(sorted(MULTIPLES, key=len, reverse=True))})(?![A-Za-z])", re.IGNORECASE)
+_UNIT_AFTER = re.compile(rf"(?:-?ish|[\s-]odd|\+)?[\s-]{{0,2}}({_UNITS_SAID})(?![A-Za-zÀ-ÖØ-öø-ɏ])", re.IGNORECASE)
+_MULTIPLE = re.compile(
+    rf"\s?({'|'.join(sorted(MULTIPLES, key=len, reverse=True))})(?![A-Za-zÀ-ÖØ-öø-ɏ])", re.IGNORECASE
+)
 _PRICE_BEFORE = re.compile(
     r"(?:\b(?:costs?|costing|price(?:d at| is| of|:)?|(?:sells|goes|going|retails|yours|have it|get it) (?:for|at)"
     r"|you pay|we ask)(?: (?:just|only|about|around|roughly|under|over|nearly|almost|exactly|a mere|an?))?\s*"
@@ -49,8 +63,11 @@ _PRICE_ENDS = re.compile(
     r"\s*(?:[.,;:!?…)，。；！？]|$|(?:and|or|but|only|today|now|each|for|in|at|plus|per|including|with|here)\b)",
     re.IGNORECASE,
 )
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
+_MINUS = re.compile(r"(?:^|\s)[-−]$")
 _LIST = re.compile(r"\s*(?:x|×|\*|by|to|-|–|—|至|到|乘|~|～)\s*", re.IGNORECASE)
 _MORE_MONEY = re.compile(r"\s+(?:and\s+)?", re.IGNORECASE)
+_MORE = re.compile(r"\s*(?:and\s+)?", re.IGNORECASE)
 _TEN_THOUSANDS = re.compile(r"\s?万")
 _A_WORD = re.compile(r"\s+[A-Za-z]")
 _PLURAL = re.compile(r"[\s-]+([a-z]{3,}s)\b(?<!ss)", re.IGNORECASE)
@@ -73,7 +90,14 @@ def amounts(sentence: str) -> list[Amount]:
         for match, each in _with_cents(_inherited(found, sentence), sentence)
         if not idle(match, each, sentence, guaranteed)
     ]
-    return sorted([*kept, *alone], key=lambda each: each.start)
+    made: list[Amount] = []
+    for each in sorted([*kept, *alone], key=lambda each: each.start):
+        more = _more(made[-1], each, sentence) if made else None
+        if more is None:
+            made.append(each)
+        else:
+            made[-1] = _with_more(made[-1], each, more)
+    return made
 
 
 _Found = tuple[re.Match[str], Amount]
@@ -84,7 +108,8 @@ def _amount(match: re.Match[str], sentence: str) -> Amount | None:
     # The thousand of a kilogram is not the number's: 一百二十千克.
     if match["han"] and len(text) > 1 and text.endswith("千") and sentence[end : end + 1] in {"克", "瓦", "米"}:
         text, end = text[:-1], end - 1
-    value = value_of(match, text)
+    thousands = match["digits"] is not None and _THOUSANDS.fullmatch(text) is not None
+    value = Decimal(text.replace(".", "")) if text.count(".") > 1 and thousands else value_of(match, text)
     if value is None:
         return None
     exact = Decimal(1).scaleb(min(0, int(value.as_tuple().exponent)))
@@ -107,6 +132,11 @@ def _amount(match: re.Match[str], sentence: str) -> Amount | None:
         unit, start = code, start - len(sign[0])
     counts = "" if unit else ((_PLURAL.match(sentence, end) or [""] * 2)[1] or "")
     priced = verb and not unit and not counts and _PRICE_ENDS.match(sentence, end) is not None
+    if priced or is_price(unit):
+        if thousands and value < 1000:  # no price has three decimals here
+            value, exact = value * 1000, Decimal(1)
+        if match["digits"] and _MINUS.search(sentence[max(0, start - 2) : start]):
+            value, start = -value, start - 1
     return Amount(value, unit, start, end, exact, counts, priced)
 
 
@@ -152,6 +182,30 @@ def _with_cents(found: list[_Found], sentence: str) -> list[_Found]:
         ):
             whole = last.value + each.value / 100
             made[-1] = (first, Amount(whole, last.unit, last.start, each.end, Decimal("0.01")))
+        elif first is not None and last is not None and (more := _more(last, each, sentence)):
+            made[-1] = (first, _with_more(last, each, more))
         else:
             made.append((match, each))
     return made
+
+
+def _with_more(last: Amount, each: Amount, more: Decimal) -> Amount:
+    return Amount(last.value + more, last.unit, last.start, each.end, Decimal("0.01"))
+
+
+def _more(last: Amount, each: Amount, sentence: str) -> Decimal | None:
+    """What an amount adds to the one before it, in its unit (N3)."""
+    measure, factor = MEASURES.get(last.unit, ("", Decimal(1)))
+    between = sentence[last.end : each.start]
+    if not measure or not _MORE.fullmatch(between):
+        return None
+    if each.unit:
+        smaller, part = MEASURES.get(each.unit, ("", Decimal(1)))
+        more = each.value * part / factor
+        return more if smaller == measure and part < factor and 0 < more < 1 else None
+    if last.unit != "m" or each.counts or each.value != int(each.value) or "and" in between:
+        return None
+    if sentence[each.start] in HAN_DIGITS:
+        counts = between or sentence[each.end : each.end + 1] in HAN_COUNTERS
+        return each.value / 10 if not counts and 0 < each.value < 10 else None
+    return each.value / 100 if between and 10 <= each.value < 100 else None

@@ -78,9 +78,10 @@ def _latin(sentence: str) -> Iterator[Claim]:
         yield Claim(kind, said, start, end, word=word)
 
 
+_STUFFS = r"[A-Za-zÀ-ÖØ-öø-ɏ][A-Za-zÀ-ÖØ-öø-ɏ\d'’-]*"
 _STUFF = re.compile(
     r"\b(?:made|carved|cast|turned|woven|knitted|blown|forged|moulded|molded|hewn|sawn|sewn|upholstered)\s+(?:out\s+)?"
-    r"(?:of|from)\s+(?P<stuff>[a-z'’-]+(?:\s+(?!and\b|with\b|that\b|which\b|by\b|for\b|in\b|on\b|to\b|or\b)[a-z'’-]+){0,3})",
+    rf"(?:of|from)\s+(?P<stuff>{_STUFFS}(?:\s+(?!and\b|with\b|that\b|which\b|by\b|for\b|in\b|on\b|to\b|or\b){_STUFFS}){{0,3}})",
     re.IGNORECASE,
 )
 _NO_STUFF = re.compile(

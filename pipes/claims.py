@@ -1,7 +1,8 @@
 """What a sentence claims of a product: prices, numbers with their units, materials, colours, names, stock. Pure.
 
 Numbers are those of `claim_numbers` (N1 to N5), materials and colours of `claim_things` (M1, M2, M4), names of
-`claim_names` (M3), prices without a number and stock of `claim_deals` (M5, M6).
+`claim_names` (M3), prices without a number and stock of `claim_deals` (M5, M6); how each is meant says `claim_context`
+(C1 to C5).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multimodal.pipes.claim_base import Claim, ClaimKind, Spans, folded
+from multimodal.pipes.claim_context import in_context
 from multimodal.pipes.claim_deals import deals, stock
 from multimodal.pipes.claim_names import KnownNames, names
 from multimodal.pipes.claim_numbers import amounts, is_price, unit_of
@@ -27,7 +29,7 @@ def claims(sentence: str, known: KnownNames | None = None) -> list[Claim]:
     bargains = list(deals(sentence))
     found = [*bargains, *_numbers(sentence, Spans((claim.start, claim.end) for claim in bargains))]
     found += [*stock(sentence), *things(sentence), *names(sentence, known)]
-    return sorted(found, key=lambda claim: (claim.start, claim.end))
+    return sorted((in_context(claim, sentence) for claim in found), key=lambda claim: (claim.start, claim.end))
 
 
 def _numbers(sentence: str, told: Spans) -> Iterator[Claim]:

@@ -155,4 +155,4 @@ def sentences(text: str) -> list[str]:
 
 
 _WITHIN = re.compile(r"(?<=[\w,;:] )[A-Z][^\W\d_]+")
-_NAME_GOES_ON = re.compile(r"\s[A-Z][a-z]")
+_NAME_GOES_ON = re.compile(r"\s[A-ZÀ-ÖØ-Þ][a-zß-öø-ɏ]")

@@ -1,8 +1,9 @@
 """What may be said of the demo catalogue and what may not: 200 sentences with a planted falsehood, 200 true ones.
 
-`FALSE_LATER` and `TRUE_LATER` were written when the rules were there, in two parts, and told how far these reached: of
-the last 120, from "A thousand euros" and from "Six products" on, half of the false ones were found at first sight and
-an eighth of the true ones blamed. Rules are made for them now, too.
+`FALSE_LATER` and `TRUE_LATER` were written when the rules were there, in parts, and told how far these reached: of
+120, from "A thousand euros" and from "Six products" on, half of the false ones were found at first sight and an eighth
+of the true ones blamed; the last 57, from "half the price" and from "VG-10" on, are gaps that somebody had found: half
+of the false ones passed, and three in four true ones were blamed. Rules are made for them now, too.
 
 A line is `product| sentence`: the product that is spoken of when the sentence begins, "-" for none. What is false
 stands in [brackets], which are taken out before the sentence is judged: a guard that points at another word has not
@@ -105,6 +106,37 @@ INVENTED = tuple(
             currency="USD",
             availability="in_stock",
             facts=(("pieces", "6"), ("ingredients", "olive oil, beeswax"), ("weight", "100 grams each")),
+        ),
+        Product(
+            "tarn-blanket",
+            "Tarn Blanket",
+            price=Decimal(1299),
+            currency="EUR",
+            availability="in_stock",
+            facts=(
+                ("material", "80 % wool / 20 % nylon"),
+                ("length", "2 m"),
+                ("width", "140 cm"),
+                ("weight", "1100 g"),
+                ("size", "S / M / L"),
+                ("fringe", "3 colours"),
+            ),
+        ),
+        Product(
+            "hara-7500",
+            "Hara Knife",
+            price=Decimal(49),
+            currency="EUR",
+            availability="in_stock",
+            facts=(
+                ("material", "VG-10 steel, bouclé"),
+                ("height", "20 cm"),
+                ("width", "3 cm"),
+                ("burns for", "45 hours"),
+                ("warranty", "2 years"),
+                ("capacity", "3 cups"),
+                ("包含", "壶盖、滤网"),
+            ),
         ),
     )
 )
@@ -668,6 +700,37 @@ dew-soap| It is yours for [25 dollars].
 kestrel-speaker| The cone is made of [titanium].
 halo-kettle| [Once a month], wipe it with a little vinegar.
 grindle-mill| [每个月擦一次]就够了。
+hara-7500| It is yours for [half the price] of the others.
+hara-7500| It carries a [lifetime warranty].
+hara-7500| It is [guaranteed for life].
+hara-7500| 它[终身质保]。
+hara-7500| 它配[四只]茶杯。
+hara-7500| It costs [20].
+hara-7500| It costs [7500].
+hara-7500| It costs [-49 euros].
+hara-7500| For [a fiver] it is yours.
+hara-7500| Today it is [free].
+hara-7500| [Buy one, get one] free.
+hara-7500| It costs [under forty euros].
+hara-7500| It costs [under 200 euros].
+hara-7500| It burns for [nearly three days].
+hara-7500| It is [3 cm] tall.
+hara-7500| It has a width of [20 cm].
+hara-7500| It is made from [VG-11] leather.
+hara-7500| It is not made of [steel].
+hara-7500| It costs [4900 euros].
+hara-7500| [Two of them are 90 euros].
+tarn-blanket| It is [20 % wool].
+tarn-blanket| It is [pure wool].
+tarn-blanket| It is [mostly nylon].
+tarn-blanket| It contains no [wool].
+tarn-blanket| [百分之百纯羊毛]的毯子。
+tarn-blanket| It is [one metre sixty] wide.
+tarn-blanket| It costs [1.399 euros].
+tarn-blanket| It comes in [four] sizes.
+tarn-blanket| 它重[一公斤三百克]。
+tarn-blanket| 它[宽两米]。
+tarn-blanket| [不到一千元]就能带回家。
 """
 
 _TRUE_LATER = """
@@ -819,6 +882,32 @@ kestrel-speaker| It is on pre-order, for 199 dollars.
 kestrel-speaker| It is an Audiolark, in graphite.
 dew-soap| Six pieces of soap, eighteen dollars.
 dew-soap| A hundred grams of soap each, with olive oil.
+hara-7500| The Hara Knife is made from VG-10 steel.
+hara-7500| Its handle is made of bouclé.
+hara-7500| At just under fifty euros, it is easy to give.
+hara-7500| Less than 50 euros buys it.
+hara-7500| It burns for forty-five hours, nearly two days.
+hara-7500| Enough for three cups.
+hara-7500| Close your eyes and count to ten.
+hara-7500| Two of them are 98 euros.
+hara-7500| It costs 49 euros, so two of them are 98 euros.
+hara-7500| 它附带壶盖和滤网两件配件。
+hara-7500| It costs 49 euros, not 59.
+hara-7500| It is not made of plastic.
+hara-7500| It costs 4900 cents.
+hara-7500| It is 20 cm high and 3 cm wide.
+hara-7500| Feel free to hold it.
+tarn-blanket| It is one metre forty wide and two metres long.
+tarn-blanket| 它重一公斤一百克。
+tarn-blanket| 它宽一米四，长两米。
+tarn-blanket| It costs 1.299 euros.
+tarn-blanket| It comes in three sizes.
+tarn-blanket| It is 80 % wool and 20 % nylon.
+tarn-blanket| It is mostly wool.
+tarn-blanket| It weighs a little over a kilo.
+tarn-blanket| 不到一千五百欧元就能带回家。
+tarn-blanket| It is no cotton.
+tarn-blanket| It contains no silk.
 """
 
 FALSE_LATER = tuple(_cases(_language(line), line)[0] for line in _FALSE_LATER.strip().splitlines())
