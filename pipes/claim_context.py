@@ -32,7 +32,7 @@ _COMPARED: dict[Bound, tuple[str, str]] = {
     ),
     "near": ("nearly|almost|close to|approaching|just about", "将近|接近|差不多"),
 }
-_BOUNDS = {
+_BOUNDS: dict[Bound, re.Pattern[str]] = {
     bound: re.compile(rf"(?:\b(?:{latin})(?:\s+an?)?|(?:{chinese}))\s*$", re.IGNORECASE)
     for bound, (latin, chinese) in _COMPARED.items()
 }
