@@ -97,7 +97,10 @@ def in_context(claim: Claim, sentence: str) -> Claim:
         return msgspec.structs.replace(claim, denied=denied, share=share, bound="over" if most else "")
     bound: Bound = ""
     if _MAY_COMPARE.search(ahead):
-        bound = next((bound for bound, pattern in _BOUNDS.items() if pattern.search(ahead)), "")
+        for each, pattern in _BOUNDS.items():
+            if pattern.search(ahead):
+                bound = each
+                break
     several = _OF_THEM.search(ahead) if claim.kind == "price" else None
     times = Decimal(1) if several is None else _count(several["count"])
     side = ""
