@@ -23,6 +23,7 @@ from multimodal.pipes.base import TextPipe, was_cut
 from multimodal.pipes.boundaries import SENTENCE, Boundaries
 from multimodal.pipes.claims import claims
 from multimodal.pipes.guard import FactGuard, Violation
+from multimodal.pipes.server_words import harmless
 from multimodal.values import Token
 
 __all__ = ["SENTENCE_CHARS", "GuardMode", "GuardedTextPipe"]
@@ -221,7 +222,9 @@ class GuardedTextPipe(AroundPipe):
     def _leave_out_half(self) -> None:
         """The pipe was cut: the sentence that is open is not judged, as half of one may say another thing."""
         half, self._sentence = self._sentence.strip(), ""
-        log.warning("the fact guard: the text was cut before its end%s", half and f", and this is left out: {half}")
+        log.warning(
+            "the fact guard: the text was cut before its end%s", half and f", and this is left out: {harmless(half)}"
+        )
         self.left_out += bool(half)
 
     async def _end(self, shown: str) -> None:
@@ -291,14 +294,14 @@ class GuardedTextPipe(AroundPipe):
             found, heard = self._guard.judge(sentence, self._heard)
             if found:
                 log.warning(
-                    "the fact guard: this would be heard of %r, and is left out: %s", self._heard, sentence.strip()
+                    "the fact guard: this would be heard of %r, and is left out: %s", self._heard, harmless(sentence)
                 )
                 return False
         self._heard = heard
         return True
 
     def _tell(self, violation: Violation) -> None:
-        log.warning("the fact guard: %s", violation)
+        log.warning("the fact guard: %s", harmless(str(violation)))
         if self._on_violation is not None:
             try:
                 self._on_violation(violation)

@@ -190,7 +190,7 @@ class Watched(Admission):
 def test_admission_decides_who_joins(model: Any) -> None:
     admission = Watched(window_size=60_000, semantic_cluster=True, dynamic_batch=False, max_rows=3)
     engine = ManagerEngine(LocalModel(model), pool_bytes=2**22, max_rows=16, admission=admission)
-    first = ask(engine, PROMPTS[0], 60)
+    first = ask(engine, PROMPTS[0], 400)  # longer than all that is asked beside it
     read(first, 1)  # A1: nothing ran, so it did not wait for the window
     assert (0, True, 1) in admission.calls
     # A2: behind running work the window gathers, until the room for two more is filled.
