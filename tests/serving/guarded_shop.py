@@ -13,10 +13,8 @@ from urllib.parse import urljoin
 
 import httpx2
 import jwt
-import uvicorn
 import websockets
 from starlette.applications import Starlette
-from starlette.types import ASGIApp
 from websockets.asyncio.client import connect
 
 from multimodal import wire
@@ -24,11 +22,11 @@ from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
 from multimodal.serving.auth import Tokens
 from multimodal.serving.limits import Quotas
-from multimodal.serving.run import SmallBuffers
 from multimodal.stream import MultiModalStream
 from multimodal.transport.viewer import Viewer
 from multimodal.transport.webrtc import WebRTCLink
 from multimodal.transport.websocket_client import join_websocket, rejoin_websocket
+from tests.serving.mounted import mounted
 from tests.support import run
 from tests.transport.events import picture
 from tests.transport.leaks import nothing_left, until
@@ -114,19 +112,8 @@ async def serving(**settings: Any) -> AsyncIterator[Served]:
     settings.setdefault("quotas", Quotas.unlimited())
     settings.setdefault("secret", SECRET)
     app = asgi(make_stream, cors_origins=[SHOP], **settings)
-    outer: ASGIApp = Starlette()
-    assert isinstance(outer, Starlette)
-    outer.mount("/shop", app)
-    server = uvicorn.Server(uvicorn.Config(outer, host="127.0.0.1", port=0, log_level="warning", ws=SmallBuffers))
-    running = asyncio.ensure_future(server.serve())
-    await until(lambda: server.started)
-    try:
-        async with httpx2.AsyncClient(timeout=30) as http:
-            yield Served(server.servers[0].sockets[0].getsockname()[1], app, http)
-    finally:
-        await app.state.sessions.aclose()
-        server.should_exit = True
-        await running
+    async with mounted(app) as port, httpx2.AsyncClient(timeout=30) as http:
+        yield Served(port, app, http)
 
 
 def check(scenario: Callable[[Served], Awaitable[None]], **settings: Any) -> None:

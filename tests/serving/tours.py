@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
-from starlette.types import ASGIApp
 
 from multimodal import wire
 from multimodal.errors import UsageError
@@ -18,7 +15,6 @@ from multimodal.events import AnyEvent
 from multimodal.pipes.script import ScriptImagePipe, ScriptTextPipe
 from multimodal.serving.app import asgi
 from multimodal.serving.limits import Quotas
-from multimodal.serving.run import SmallBuffers
 from multimodal.stream import MultiModalStream
 from multimodal.transport.live import LiveSession
 from multimodal.transport.roads import Road
@@ -26,9 +22,10 @@ from multimodal.transport.sse_client import join_sse
 from multimodal.transport.viewer import Seen, Viewer
 from multimodal.transport.websocket_client import join_websocket
 from multimodal.transport.whep import join
+from tests.serving.mounted import mounted
 from tests.support import run
 from tests.transport.events import picture
-from tests.transport.leaks import nothing_left, until
+from tests.transport.leaks import nothing_left
 
 __all__ = [
     "PICTURES",
@@ -92,18 +89,8 @@ async def serving(gap: float = 0.02, **settings: Any) -> AsyncIterator[Served]:
     tours = Tours(gap)
     settings.setdefault("quotas", Quotas.unlimited())
     app = asgi(tours.make, recorder=tours.recorder, **settings)
-    outer: ASGIApp = Starlette()
-    assert isinstance(outer, Starlette)
-    outer.mount("/shop", app)
-    server = uvicorn.Server(uvicorn.Config(outer, host="127.0.0.1", port=0, log_level="warning", ws=SmallBuffers))
-    running = asyncio.ensure_future(server.serve())
-    await until(lambda: server.started)
-    try:
-        yield Served(server.servers[0].sockets[0].getsockname()[1], app, tours)
-    finally:
-        await app.state.sessions.aclose()
-        server.should_exit = True
-        await running
+    async with mounted(app) as port:
+        yield Served(port, app, tours)
 
 
 def check(scenario: Callable[[Served], Awaitable[None]], **settings: Any) -> None:
