@@ -285,7 +285,9 @@ def test_ctrl_c_with_viewers_on_every_road(kind: str) -> None:
             watching = [asyncio.ensure_future(viewer.watch()) for viewer in viewers]
             for viewer in viewers:
                 await until(lambda viewer=viewer: len(viewer.seen.text) > 20, 60)  # type: ignore[misc]
-            assert await interrupted(process, 1) == ""
+            printed, seconds = await interrupted(process, 1)
+            assert printed == ""
+            assert seconds < 5.0
             ends = await asyncio.gather(*watching, return_exceptions=True)
             told = [end.ended if isinstance(end, Seen) else str(end) for end in ends]
             # A mounted application learns too late that its server stops: by then the WebSocket is closed.
